@@ -1,0 +1,86 @@
+"""What the checks of one submission run against: the student's workers and the oracle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import files
+from harness.course import ROOT, Course
+from harness.grading import CheckInfo
+from harness.oracle import DRAW, Modules, ReferenceLink, check_seed
+from harness.submission import Submission
+from harness.worker import objects
+from harness.worker.client import Check, Handle, Link, LocalLink, Root, WorkerLink
+from harness.worker.launch import Launcher
+
+
+def reference_modules(folder: Path = ROOT / "reference") -> Modules:
+    """The course's own answers, to be loaded when they are first asked."""
+    sources = files.read_sources(folder, ("*.py",))
+    return Modules({name.removesuffix(".py"): text.decode("utf-8") for name, text in sources.items()}, str(folder))
+
+
+class Bench:
+    """Gives each check its handles. One worker serves one exercise, so no exercise inherits another's state.
+
+    Args:
+        submission: what is judged.
+        course: its limits apply.
+        launcher: makes the workers; None runs the submission in this process, for authors under a debugger only.
+        oracle: answers for the reference and draws the inputs.
+        seed: of this run; each check derives its own.
+    """
+
+    def __init__(
+        self, submission: Submission, course: Course, launcher: Launcher | None, oracle: Link | None, seed: int
+    ) -> None:
+        self.submission, self.course, self.launcher, self.seed = submission, course, launcher, seed
+        self.oracle: Link = oracle if oracle is not None else ReferenceLink(reference_modules())
+        self._exercise = ""
+        self._link: Link | None = None
+
+    def student(self, info: CheckInfo) -> Root:
+        """The submission, ready for this check.
+
+        Raises:
+            Stop: its worker could not be started.
+        """
+        if self._link is None or self._exercise != info.exercise:
+            self.close()
+            self._exercise, self._link = info.exercise, self._make_link()
+        return self._begin(self._link, info)
+
+    def reference(self, info: CheckInfo) -> Root:
+        """The oracle, ready for this check; its inputs are the `draw` of `inputs`."""
+        return self._begin(self.oracle, info)
+
+    @staticmethod
+    def inputs(reference: Root) -> Handle:
+        """The seeded inputs, from the same tape as the reference's answers."""
+        draw: Handle = getattr(reference, DRAW)
+        return draw
+
+    def output(self) -> str:
+        """What the submission printed since the last call."""
+        return self._link.take_output() if isinstance(self._link, WorkerLink) else ""
+
+    def close(self) -> None:
+        """End the worker, if one runs."""
+        if isinstance(self._link, WorkerLink):
+            self._link.close()
+        self._link = None
+
+    def _begin(self, link: Link, info: CheckInfo) -> Root:
+        check = Check(link, info.id)
+        check.begin(check_seed(self.seed, info.id))
+        return Root(check)
+
+    def _make_link(self) -> Link:
+        if self.launcher is not None:
+            return WorkerLink(self.launcher, self.submission.files, self.course.limits)
+        sources = {
+            name.removesuffix(".py"): content.decode("utf-8", "replace")
+            for name, content in self.submission.files.items()
+            if name.endswith(".py") and "/" not in name
+        }
+        return LocalLink(objects.Objects(Modules(sources, self.submission.name).load, Path(self.submission.name)))

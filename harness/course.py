@@ -1,0 +1,92 @@
+"""course.toml as frozen, validated objects: the exercises in their order, and the limits of a submission."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from harness.problem import Problem
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a submission may use. Seconds are wall-clock time of one request, sizes are bytes."""
+
+    start_seconds: float = 60.0  # until a new worker answers; a spawned one imports torch first
+    import_seconds: float = 20.0
+    call_seconds: float = 10.0
+    output_bytes: int = 20_000  # of captured output kept for each check
+
+
+class Exercise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One exercise: the student's files that it needs and the grader that judges it."""
+
+    id: str
+    title: str
+    files: tuple[str, ...]
+    lesson: str = ""  # which part of the lesson it belongs to
+
+    @property
+    def grader(self) -> str:
+        """File name of its checks, in graders/."""
+        return f"test_{self.id}.py"
+
+
+class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A course's assignment.
+
+    Args:
+        id: short name, for file names and exports.
+        title: for people.
+        seed: from which every check's inputs are drawn.
+        exercise: in the order in which a student does them.
+    """
+
+    id: str
+    title: str
+    seed: int
+    exercise: tuple[Exercise, ...]
+    limits: Limits = Limits()
+
+    def select(self, wanted: str | None) -> tuple[Exercise, ...]:
+        """The exercises named in a comma-separated list, in the course's order; all for None.
+
+        Raises:
+            Problem: a name is not an exercise.
+        """
+        if wanted is None:
+            return self.exercise
+        names = [name.strip() for name in wanted.split(",") if name.strip()]
+        known = [exercise.id for exercise in self.exercise]
+        for name in names:
+            if name not in known:
+                raise Problem(f"There is no exercise {name!r}.", f"This course has: {', '.join(known)}.")
+        if not names:
+            raise Problem("--exercise names no exercise.", f"This course has: {', '.join(known)}.")
+        return tuple(exercise for exercise in self.exercise if exercise.id in names)
+
+
+def read_course(graders: Path = ROOT / "graders") -> Course:
+    """Read and validate `course.toml`.
+
+    Raises:
+        Problem: it is missing or not valid; the text names the key.
+    """
+    path = graders / "course.toml"
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        course = msgspec.convert(data, Course)
+    except FileNotFoundError:
+        raise Problem(f"There is no {path}.", "It lists the exercises of the course.") from None
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise Problem(f"{path} is not valid: {error}") from None
+    ids = [exercise.id for exercise in course.exercise]
+    if len(set(ids)) < len(ids) or not ids:
+        raise Problem(f"{path} must list at least one exercise, each id once.")
+    for exercise in course.exercise:
+        if not (graders / exercise.grader).is_file():
+            raise Problem(f"{path} lists {exercise.id!r}, but there is no {exercise.grader} beside it.")
+    return course

@@ -1,0 +1,222 @@
+"""Comparisons for checks. Each returns quietly or raises `Stop(FAILED)` with what was expected and what came.
+
+A student's answer is data of unknown type: pass it through one of these before using it, and a check never fails by
+its own fault. Numbers are compared here, in the judge, on copies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import torch
+
+from harness.outcome import Evidence, Message, Status, Stop, StudentError
+
+
+def tensor(actual: object, shape: Sequence[int] | None = None, *, what: str) -> torch.Tensor:
+    """`actual`, if it is a tensor of that shape whose values are all finite."""
+    if not isinstance(actual, torch.Tensor):
+        _fail("expect.tensor", "{what} should be a tensor; it is {actual}.", what, "a tensor", describe(actual))
+    if actual.is_complex():
+        _fail("expect.real", "{what} should hold real numbers; it is {actual}.", what, "real", _dtype(actual))
+    if shape is not None and tuple(actual.shape) != tuple(shape):
+        wanted, got = str(tuple(shape)), str(tuple(actual.shape))
+        _fail("expect.shape", "{what} has shape {actual}; it should be {expected}.", what, wanted, got)
+    if actual.is_floating_point() and not bool(torch.isfinite(actual).all()):
+        where = _first(~torch.isfinite(actual))
+        _fail(
+            "expect.finite",
+            "{what} contains {actual} at {where}.",
+            what,
+            "finite numbers",
+            _number(actual, where),
+            where,
+        )
+    return actual
+
+
+def close(actual: object, expected: torch.Tensor | float, *, atol: float, what: str) -> None:
+    """`actual` has the shape and type of `expected` and differs by at most `atol` anywhere.
+
+    Args:
+        actual: the student's answer.
+        expected: the right one, a tensor or a number.
+        atol: largest absolute difference; the check that uses it says where the figure comes from.
+        what: the expression, as a student would write it.
+    """
+    if not isinstance(expected, torch.Tensor):
+        number(actual, expected, atol=atol, what=what)
+        return
+    got = tensor(actual, expected.shape, what=what)
+    if got.dtype != expected.dtype:
+        wanted, have = _dtype(expected), _dtype(got)
+        _fail("expect.dtype", "{what} has dtype {actual}; it should be {expected}.", what, wanted, have)
+    if expected.numel() == 0:
+        return
+    difference = (got.double() - expected.double()).abs()
+    error = float(difference.max())
+    if error > atol:
+        where = _first(difference > atol)
+        _fail(
+            "expect.close",
+            "{what} differs from the expected values, first at {where}.",
+            what,
+            _number(expected, where),
+            _number(got, where),
+            where,
+            tolerance=atol,
+            error=error,
+        )
+
+
+def number(actual: object, expected: float, *, atol: float, what: str) -> None:
+    """`actual` is a number (or a tensor of one element) within `atol` of `expected`."""
+    value = actual.item() if isinstance(actual, torch.Tensor) and actual.numel() == 1 else actual
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        _fail("expect.number", "{what} should be a number; it is {actual}.", what, f"{expected:.6g}", describe(actual))
+    error = abs(value - expected)
+    if not error <= atol:
+        _fail(
+            "expect.number-close",
+            "{what} is {actual}; it should be {expected}.",
+            what,
+            f"{expected:.6g}",
+            f"{value:.6g}",
+            tolerance=atol,
+            error=error if math.isfinite(error) else None,
+        )
+
+
+def equal(actual: object, expected: object, *, what: str) -> None:
+    """`actual` is exactly `expected`, type included. For counts, names and lists, not for floats."""
+    if type(actual) is not type(expected) or actual != expected:
+        _fail(
+            "expect.equal", "{what} is {actual}; it should be {expected}.", what, describe(expected), describe(actual)
+        )
+
+
+def zero(actual: torch.Tensor, *, atol: float, what: str) -> None:
+    """Every value of `actual` is within `atol` of 0. Pass answers through `tensor` first."""
+    close(actual, torch.zeros_like(actual), atol=atol, what=what)
+
+
+def same(first: torch.Tensor, second: torch.Tensor, *, atol: float, what: str) -> None:
+    """Two answers of the student agree within `atol`. Pass both through `tensor` first."""
+    tensor(second, first.shape, what=what)
+    error = float((first.double() - second.double()).abs().max()) if first.numel() else 0.0
+    if error > atol:
+        where = _first((first.double() - second.double()).abs() > atol)
+        _fail(
+            "expect.same",
+            "{what} should not change here, but it does, first at {where}.",
+            what,
+            _number(first, where),
+            _number(second, where),
+            where,
+            tolerance=atol,
+            error=error,
+        )
+
+
+def varies(first: torch.Tensor, second: torch.Tensor, *, by: float, what: str) -> None:
+    """Two answers of the student differ by more than `by` somewhere.
+
+    A property that a constant has as well proves nothing: establish with this that the answer depends on what it
+    should, before testing that it does not depend on what it should not.
+    """
+    tensor(second, first.shape, what=what)
+    error = float((first.double() - second.double()).abs().max()) if first.numel() else 0.0
+    if error <= by:
+        _fail(
+            "expect.varies",
+            "{what} should change here, but it stays the same.",
+            what,
+            f"a difference of more than {by:g}",
+            f"{error:.3g}",
+            tolerance=by,
+            error=error,
+        )
+
+
+def true(condition: bool, message: str, *, what: str, expected: str, actual: str) -> None:
+    """For what no other comparison says. `message` is a plain sentence; author's texts only."""
+    if not condition:
+        _fail("expect.true", message, what, expected, actual)
+
+
+def raises(call: Callable[[], object], kind: str, *, mentions: Sequence[object] = (), what: str) -> None:
+    """`call` makes the submission raise an exception of class `kind` (by name) whose text mentions all of `mentions`.
+
+    A stub's NotImplementedError never counts: it is passed on, and the check reads as not started.
+    """
+    try:
+        answer = call()
+    except StudentError as error:
+        if "NotImplementedError" in error.kinds or error.status not in (Status.ERROR, Status.NOT_STARTED):
+            raise
+        if kind not in error.kinds:
+            _fail(
+                "expect.raises-kind",
+                "{what} should raise {expected}; it raised {actual}.",
+                what,
+                kind,
+                f"{error.kinds[0]}: {error.said}"[:200],
+            )
+        absent = [str(item) for item in mentions if str(item) not in error.said]
+        if absent:
+            _fail(
+                "expect.raises-text",
+                "The {kind} of {what} should name the numbers concerned: {expected}.",
+                what,
+                ", ".join(str(item) for item in mentions),
+                error.said[:200],
+                kind=kind,
+            )
+        return
+    _fail("expect.raises", "{what} should raise {expected}; it returned {actual}.", what, kind, describe(answer))
+
+
+def describe(value: object) -> str:
+    """A short text for any value a worker can return."""
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, tuple | list | dict):
+        return f"a {type(value).__name__} of {len(value)}" if len(repr(value)) > 60 else repr(value)
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _fail(
+    identity: str,
+    text: str,
+    what: str,
+    expected: str,
+    actual: str,
+    where: tuple[int, ...] | None = None,
+    *,
+    tolerance: float | None = None,
+    error: float | None = None,
+    kind: str = "",
+) -> NoReturn:
+    place = "" if where is None else "[" + ", ".join(map(str, where)) + "]"
+    params: dict[str, str | int | float | bool] = {"what": what, "expected": expected, "actual": actual}
+    params |= {"where": place} if place else {}
+    params |= {"kind": kind} if kind else {}
+    evidence = Evidence(what=what, expected=expected, actual=actual, tolerance=tolerance, error=error, where=place)
+    raise Stop(Status.FAILED, Message(identity, text, params), evidence=evidence)
+
+
+def _first(mask: torch.Tensor) -> tuple[int, ...]:
+    """The index of the first true element, in row-major order."""
+    return tuple(int(i) for i in mask.nonzero()[0])
+
+
+def _number(values: torch.Tensor, where: tuple[int, ...]) -> str:
+    value = values[where].item()
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _dtype(value: torch.Tensor) -> str:
+    return str(value.dtype).removeprefix("torch.")

@@ -1,0 +1,52 @@
+"""Files that must not be lost or half-written, and digests."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write `data` to `path` so that a crash leaves the old file or the new one, never a part.
+
+    Raises:
+        OSError: the folder cannot be written, or the disk is full; `path` is untouched then.
+    """
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(OSError):  # mkstemp makes it private; give it what a new file gets
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def digest(files: Mapping[str, bytes]) -> str:
+    """SHA-256 over names and contents, in the order of the names."""
+    total = hashlib.sha256()
+    for name, content in sorted(files.items()):
+        encoded = name.encode("utf-8", "surrogateescape")
+        total.update(b"%d:%s%d:" % (len(encoded), encoded, len(content)))
+        total.update(content)
+    return total.hexdigest()
+
+
+def read_sources(folder: Path, patterns: tuple[str, ...] = ("*.py", "*.toml")) -> dict[str, bytes]:
+    """The files beneath `folder` that match, by relative name: what a digest of graders or reference covers."""
+    found: dict[str, bytes] = {}
+    for pattern in patterns:
+        for path in sorted(folder.rglob(pattern)):
+            if path.is_file() and "__pycache__" not in path.parts:
+                found[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return found

@@ -1,0 +1,154 @@
+"""The versioned report of one submission. Everything that is shown or exported derives from it.
+
+The structs below are the format; `schema/report.schema.json` is made from them (`python grade.py schema`).
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness import files
+from harness.outcome import UNDECIDED, Evidence, Frame, Scalar, Status
+
+SCHEMA_VERSION = "1-draft"
+
+
+class Text(msgspec.Struct, frozen=True):
+    """A sentence: `id` and `params` for translations, `text` in English, filled in."""
+
+    id: str
+    text: str
+    params: dict[str, Scalar] = {}
+
+
+class CheckResult(msgspec.Struct, kw_only=True):
+    """One check. `points` were earned out of `possible`."""
+
+    id: str
+    title: str
+    status: Status
+    points: float
+    possible: float
+    message: Text | None = None  # what happened, when it did not pass
+    hint: Text | None = None  # what the student most likely got wrong
+    evidence: Evidence | None = None
+    trace: list[Frame] = []
+    reproduce: str = ""  # lines for a Python prompt
+    output: str = ""  # what the submission printed during the check, capped
+    detail: str = ""  # for instructors: the grader's own traceback, when it is at fault
+    seconds: float = 0.0
+
+
+class ExerciseResult(msgspec.Struct, kw_only=True):
+    id: str
+    title: str
+    earned: float
+    possible: float
+    checks: list[CheckResult]
+
+
+class Score(msgspec.Struct, kw_only=True):
+    """`undecided` points belong to checks that wait for a person or could not be judged; they are within `possible`."""
+
+    earned: float
+    possible: float
+    undecided: float = 0.0
+
+
+class SubmissionInfo(msgspec.Struct, kw_only=True):
+    name: str
+    digest: str
+    files: dict[str, str]  # name -> SHA-256
+    notes: list[Text] = []
+
+
+class CourseInfo(msgspec.Struct, kw_only=True):
+    id: str
+    title: str
+    graders: str  # digests
+    reference: str
+
+
+class Environment(msgspec.Struct, kw_only=True):
+    headcheck: str
+    python: str
+    torch: str
+    platform: str
+    isolation: str  # sandbox, process or none
+    start_method: str  # fork, spawn or none
+
+
+class Report(msgspec.Struct, kw_only=True):
+    schema_version: str = SCHEMA_VERSION
+    submission: SubmissionInfo
+    course: CourseInfo
+    environment: Environment
+    seed: int
+    score: Score
+    review: bool  # a grader was at fault: a person should look
+    exercises: list[ExerciseResult]
+    started: str  # ISO 8601 with offset
+    seconds: float
+
+
+def total(exercises: list[ExerciseResult]) -> Score:
+    """The score over exercises. Points are rounded to two decimals once, here."""
+    checks = [check for exercise in exercises for check in exercise.checks]
+    return Score(
+        earned=points(check.points for check in checks),
+        possible=points(check.possible for check in checks),
+        undecided=points(check.possible for check in checks if check.status in UNDECIDED),
+    )
+
+
+def points(values: Any) -> float:
+    """A sum of points, exact to two decimals."""
+    return round(math.fsum(values), 2)
+
+
+def passed_everything(report: Report) -> bool:
+    """Whether every check passed."""
+    return all(check.status is Status.PASSED for exercise in report.exercises for check in exercise.checks)
+
+
+def to_json(report: Report) -> bytes:
+    """The report as UTF-8 JSON, indented for people. All numbers are finite, all text is valid Unicode."""
+    return msgspec.json.format(msgspec.json.encode(_clean(msgspec.to_builtins(report))), indent=2) + b"\n"
+
+
+def _clean(value: Any) -> Any:
+    """JSON has no infinity and UTF-8 no lone surrogates; both can come out of a submission."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_clean(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(item) for item in value]
+    return value
+
+
+def from_json(data: bytes) -> Report:
+    """Read a report back.
+
+    Raises:
+        msgspec.ValidationError: it is not a report of this version.
+    """
+    return msgspec.json.decode(data, type=Report)
+
+
+def write(report: Report, path: Path) -> None:
+    """Write the report as JSON, atomically."""
+    files.write_atomically(path, to_json(report))
+
+
+def schema() -> bytes:
+    """The JSON Schema of the report, as it is kept in schema/report.schema.json."""
+    document = msgspec.json.schema(Report)
+    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "headcheck report", **document}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"

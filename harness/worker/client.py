@@ -1,0 +1,228 @@
+"""What a grader holds: handles to objects that live elsewhere, and the links that carry out their requests.
+
+`student.gpt.CausalSelfAttention(config)` reads like ordinary PyTorch. Behind it, a `Link` performs each request on the
+submission's worker process, on the reference in this process, or from a recording: a check cannot tell which.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from harness.course import Limits
+from harness.outcome import Status, Stop
+from harness.worker import explain, objects, protocol
+from harness.worker.channel import Closed
+from harness.worker.launch import Launcher, Process
+from harness.worker.protocol import Begin, Call, Get, Import, Load, Raised, Ref, Reply, Request, Set
+
+
+class Link(Protocol):
+    """Performs requests, wherever the objects are."""
+
+    def perform(self, request: Request) -> Reply: ...
+
+
+class LocalLink:
+    """Performs requests in this process: for the reference, and for a submission under a debugger.
+
+    Values take the same way through the codec as a worker's, so both sides see copies.
+    """
+
+    def __init__(self, world: objects.Objects) -> None:
+        self.world = world
+
+    def perform(self, request: Request) -> Reply:
+        return self.world.perform(request)
+
+
+class WorkerLink:
+    """Performs requests in a worker process; starts a fresh one after a crash or a time-out.
+
+    Args:
+        launcher: how workers are made.
+        files: the submission.
+        limits: deadlines of one request.
+    """
+
+    def __init__(self, launcher: Launcher, files: Mapping[str, bytes], limits: Limits) -> None:
+        self.launcher, self.files, self.limits = launcher, files, limits
+        self.process: Process | None = None
+        self.printed = ""
+
+    def perform(self, request: Request) -> Reply:
+        """Send a request and wait for its reply.
+
+        Raises:
+            Stop: TIMEOUT, CRASHED or BLOCKED; the worker is gone then and the next `Begin` starts another.
+        """
+        process = self.process
+        if process is None:
+            if not isinstance(request, Begin):
+                raise RuntimeError("the check went on after its worker was stopped")
+            process = self.process = self.launcher.launch(self.files)
+        seconds = self._seconds(request)
+        deadline = time.monotonic() + seconds
+
+        def watch() -> None:
+            if time.monotonic() > deadline:
+                raise TimeoutError
+
+        try:
+            reply = protocol.decode_reply(process.channel.exchange(protocol.encode_request(request), watch))
+            if reply.id != request.id:
+                raise protocol.ProtocolError(f"an answer to request {reply.id} where {request.id} was asked")
+        except TimeoutError:
+            self._stop()
+            raise Stop(Status.TIMEOUT, explain.timeout(request, seconds)) from None
+        except Closed:
+            raise Stop(Status.CRASHED, explain.crashed(request, self._stop())) from None
+        except protocol.ProtocolError as error:
+            self._stop()
+            raise Stop(Status.BLOCKED, explain.broken_protocol(error)) from None
+        return reply
+
+    def take_output(self) -> str:
+        """What the submission printed since the last call."""
+        if self.process is not None:
+            self.process.channel.drain()
+            self.printed += self.process.channel.output.take()
+        text, self.printed = self.printed, ""
+        return text
+
+    def close(self) -> None:
+        """End the worker, if one runs."""
+        if self.process is not None:
+            self._stop()
+
+    def _stop(self) -> str:
+        assert self.process is not None
+        process, self.process = self.process, None
+        ending = process.end()
+        self.printed += process.channel.output.take()
+        return ending
+
+    def _seconds(self, request: Request) -> float:
+        if isinstance(request, Begin):
+            return self.limits.start_seconds
+        return self.limits.import_seconds if isinstance(request, Import) else self.limits.call_seconds
+
+
+@dataclass
+class Check:
+    """The check that is running: numbers its requests, and names what they are about in messages."""
+
+    link: Link
+    name: str
+    next_id: int = 0
+    names: dict[int, str] = field(default_factory=dict)
+
+    def begin(self, seed: int) -> None:
+        """Forget the objects of the check before, and seed the generators."""
+        self.names.clear()
+        self.ask(lambda number: Begin(number, self.name, seed), "")
+
+    def ask(self, make: Callable[[int], Request], what: str) -> Any:
+        """Perform one request; its value has handles in place of references.
+
+        Args:
+            make: builds the request from its number.
+            what: the expression it stands for, as a student would write it.
+
+        Raises:
+            Stop: the submission raised, lacks what was asked for, or was stopped.
+        """
+        self.next_id += 1
+        request = make(self.next_id)
+        try:
+            reply = self.link.perform(request)
+        except Stop as stop:
+            stop.request = what  # type: ignore[attr-defined]
+            raise
+        if isinstance(reply, Raised):
+            explain.raise_reply(reply, what)
+        return self._handles(protocol.unpack(reply.value), what)
+
+    def _handles(self, value: Any, what: str) -> Any:
+        if isinstance(value, Ref):
+            return Handle(self, value.id, what)
+        if isinstance(value, tuple | list):
+            return type(value)(self._handles(item, f"{what}[{i}]") for i, item in enumerate(value))
+        if isinstance(value, dict):
+            return {key: self._handles(item, f"{what}[{key!r}]") for key, item in value.items()}
+        return value
+
+
+class Root:
+    """Modules by name: `student.gpt`. Each use imports anew, which the other side does once."""
+
+    def __init__(self, check: Check) -> None:
+        self._check = check
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._check.ask(lambda number: Import(number, name), name)
+
+
+class Handle:
+    """An object on the other side: call it, get and set its attributes, load a state into it.
+
+    What comes back is data where it is data, else another handle. Tensors are copies: changing one in place raises.
+    A handle is good until its check ends.
+    """
+
+    __slots__ = ("_check", "_id", "_what")
+    __hash__ = object.__hash__
+
+    def __init__(self, check: Check, number: int, what: str) -> None:
+        object.__setattr__(self, "_check", check)
+        object.__setattr__(self, "_id", number)
+        object.__setattr__(self, "_what", what)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._check.ask(lambda number: Get(number, self._id, name), f"{self._what}.{name}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        packed = protocol.pack(_references(value, self._check))
+        self._check.ask(lambda number: Set(number, self._id, name, packed), f"{self._what}.{name} = ...")
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        packed = protocol.pack(_references(args, self._check))
+        named = protocol.pack(_references(kwargs, self._check))
+        return self._check.ask(lambda number: Call(number, self._id, packed, named), f"{_short(self._what)}(...)")
+
+    def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Copy `state` into the parameters of this module; the student's extra buffers stay as they are.
+
+        Raises:
+            Stop: MISSING when a parameter has another name or shape, or is there in addition.
+        """
+        packed = protocol.pack(dict(state))
+        self._check.ask(lambda number: Load(number, self._id, packed), self._what)
+
+    def __repr__(self) -> str:
+        return f"<{self._what}>"
+
+
+def _references(value: object, check: Check) -> object:
+    if isinstance(value, Handle):
+        if value._check is not check:
+            raise ValueError(f"{value!r} belongs to another check, or to the other side")
+        return Ref(value._id)
+    if isinstance(value, tuple | list):
+        return type(value)(_references(item, check) for item in value)
+    if isinstance(value, dict):
+        return {key: _references(item, check) for key, item in value.items()}
+    return value
+
+
+def _short(what: str) -> str:
+    """`gpt.CausalSelfAttention(...).split_heads` -> `CausalSelfAttention.split_heads`: how a student would say it."""
+    return what.replace("(...)", "").split(".", 1)[-1] if "." in what else what

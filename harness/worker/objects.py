@@ -1,0 +1,208 @@
+"""Carries out requests on live objects: inside a worker on the student's, in the judge on the reference's.
+
+Both sides run this same code, so a check cannot tell the student's handle from the oracle's.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+
+import torch
+
+from harness.worker import protocol
+from harness.worker.protocol import Begin, Call, Get, Import, Load, Raised, Ref, Reply, Request, Set, Value
+
+MAX_MESSAGE = 4_000  # characters of an exception's text
+MAX_FRAMES = 12  # lines of a traceback
+
+# Kinds that tell the judge a request could not be met. No class of a submission can have such a name.
+NO_MODULE, NO_ATTRIBUTE, NOT_DATA, BAD_STATE = "!no-module", "!no-attribute", "!not-data", "!bad-state"
+
+
+class Unmet(Exception):
+    """A request that names something the submission does not have, or an answer that is not data."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+class Objects:
+    """The objects that a check has made so far, and the requests that act on them.
+
+    Args:
+        import_module: how a module of the submission is imported by name; raises ModuleNotFoundError.
+        folder: where the submission lies; tracebacks show only files beneath it.
+    """
+
+    def __init__(self, import_module: Callable[[str], object], folder: Path | None = None) -> None:
+        self.import_module = import_module
+        self.folder = folder
+        self.table: list[object] = []
+
+    def perform(self, request: Request) -> Reply:
+        """Carry out one request; whatever the submission raises becomes a reply."""
+        try:
+            return Value(request.id, protocol.pack(self._act(request)))
+        except protocol.ProtocolError as error:
+            return Raised(request.id, [NOT_DATA], str(error), [])
+        except Unmet as error:
+            return Raised(request.id, [error.kind], str(error), [])
+        except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt are answers too
+            return describe(request.id, error, self.folder)
+
+    def _act(self, request: Request) -> object:
+        match request:
+            case Begin(seed=seed):
+                self.table.clear()
+                reset(seed)
+                return None
+            case Import(name=name):
+                return self._refer(self._import(name))
+            case Get(target=target, name=name):
+                return self._answer(self._attribute(target, name))
+            case Set(target=target, name=name, value=value):
+                setattr(self.table[target], name, self._argument(protocol.unpack(value)))
+                return None
+            case Call(target=target, args=args, kwargs=kwargs):
+                function = self.table[target]
+                positional = self._argument(protocol.unpack(args))
+                named = self._argument(protocol.unpack(kwargs))
+                return self._answer(function(*positional, **named))  # type: ignore[operator,misc,arg-type]
+            case Load(target=target, state=state):
+                load(self.table[target], protocol.unpack(state))
+                return None
+
+    def _import(self, name: str) -> object:
+        try:
+            return self.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name == name:
+                raise Unmet(NO_MODULE, name) from None
+            raise
+
+    def _attribute(self, target: int, name: str) -> object:
+        owner = self.table[target]
+        try:
+            return getattr(owner, name)
+        except AttributeError as error:
+            # A property that fails inside is the student's error; a name that is not there is a missing name.
+            if error.obj is owner and error.name == name:
+                raise Unmet(NO_ATTRIBUTE, _utf8(f"{_describe_owner(owner)}.{name}")) from None
+            raise
+
+    def _argument(self, value: object) -> object:
+        """`value` with references replaced by the objects they stand for."""
+        if isinstance(value, Ref):
+            return self.table[value.id]
+        if isinstance(value, tuple | list):
+            return type(value)(self._argument(item) for item in value)
+        if isinstance(value, dict):
+            return {key: self._argument(item) for key, item in value.items()}
+        if isinstance(value, torch.Tensor):
+            return value.clone()  # a submission may change its inputs in place
+        return value
+
+    def _answer(self, value: object) -> object:
+        """`value` as data where it is data, else a reference to it."""
+        if value is None or isinstance(value, bool | int | float | str | torch.Tensor | torch.dtype):
+            return value
+        if isinstance(value, tuple | list):
+            items = [self._answer(item) for item in value]
+            return tuple(items) if isinstance(value, tuple) else items
+        if isinstance(value, Mapping):
+            return {key: self._answer(item) for key, item in value.items()}
+        return self._refer(value)
+
+    def _refer(self, value: object) -> Ref:
+        self.table.append(value)
+        return Ref(len(self.table) - 1, _utf8(_describe_owner(value)))
+
+
+def _describe_owner(owner: object) -> str:
+    name = getattr(owner, "__name__", None)
+    return name if isinstance(name, str) else type(owner).__name__
+
+
+def reset(seed: int) -> None:
+    """Put the process-wide state of torch back to its defaults and seed every generator with `seed`."""
+    torch.set_default_dtype(torch.float32)
+    torch.set_grad_enabled(True)
+    torch.use_deterministic_algorithms(False)
+    torch.manual_seed(seed)
+    random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed % 2**32)
+
+
+def load(module: object, state: dict[str, torch.Tensor]) -> None:
+    """Copy `state` into the parameters of `module`. Buffers of the student's own (a mask, say) are left alone.
+
+    Raises:
+        Unmet: BAD_STATE when a parameter is missing, has another shape, or is there in addition; the text is
+            `problem name [shape here, shape wanted]`.
+    """
+    if not isinstance(module, torch.nn.Module):
+        raise Unmet(BAD_STATE, f"not-a-module {type(module).__name__}")
+    own = dict(module.named_parameters(remove_duplicate=False))
+    holders = {**dict(module.named_buffers(remove_duplicate=False)), **own}
+    for name, value in state.items():
+        if name not in holders:
+            raise Unmet(BAD_STATE, f"missing {name}")
+        if holders[name].shape != value.shape:
+            raise Unmet(BAD_STATE, f"shape {name} {tuple(holders[name].shape)} {tuple(value.shape)}")
+    extra = [name for name in own if name not in state]
+    if extra:
+        raise Unmet(BAD_STATE, f"extra {extra[0]}")
+    with torch.no_grad():
+        for name, value in state.items():
+            holders[name].copy_(value)
+
+
+def describe(request_id: int, error: BaseException, folder: Path | None) -> Raised:
+    """An exception as data: class names, text, and the lines of the submission it passed through."""
+    kinds = [_utf8(kind.__name__) for kind in type(error).__mro__ if kind is not object]
+    if isinstance(error, SyntaxError) and error.filename:
+        place = (_relative(error.filename, folder) or "", error.lineno or 0, "", _utf8(error.text or "").rstrip()[:200])
+        return Raised(request_id, kinds, _utf8(str(error.msg)), [place], caret=error.offset or 0)
+    try:
+        text = str(error)[:MAX_MESSAGE]
+    except BaseException as second:  # noqa: BLE001 - __str__ is the student's code too
+        text = f"<str() of the exception raised {type(second).__name__}>"
+    return Raised(request_id, kinds, _utf8(text), _frames(error.__traceback__, folder))
+
+
+def _frames(trace: TracebackType | None, folder: Path | None) -> list[tuple[str, int, str, str]]:
+    frames = []
+    for frame, line in traceback.walk_tb(trace):
+        file = _relative(frame.f_code.co_filename, folder)
+        if file is not None:
+            summary = traceback.FrameSummary(frame.f_code.co_filename, line, frame.f_code.co_name)
+            function = _utf8(frame.f_code.co_name)
+            frames.append((_utf8(file), line, function, _utf8(summary.line or "")[:200]))
+    return frames if len(frames) <= MAX_FRAMES else frames[: MAX_FRAMES // 2] + frames[-MAX_FRAMES // 2 :]
+
+
+def _relative(file: str, folder: Path | None) -> str | None:
+    if folder is None:
+        return None
+    path = Path(file)
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else None
+
+
+def _utf8(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def encoded(reply: Reply) -> bytes:
+    """`reply` as bytes; one that is too large, or cannot be encoded, becomes a reply that says so."""
+    try:
+        return protocol.encode_reply(reply)
+    except protocol.ProtocolError as error:
+        return protocol.encode_reply(Raised(reply.id, [NOT_DATA], str(error), []))

@@ -1,0 +1,289 @@
+"""What passes between the judge and a worker: requests, replies, and the values inside them.
+
+Frames are a 4-byte length and a MessagePack body (msgspec). Values are data only: None, bool, int, float, str, list,
+tuple, dict with text keys, tensors as (dtype, shape, bytes), dtypes by name, and references to objects that stay in the
+worker. Nothing is un-pickled or evaluated, and every size is capped before memory is taken for it: the worker's side
+is not trusted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import torch
+
+MAX_FRAME = 16 * 2**20  # bytes; the largest tensor of the lesson is under 1 MiB
+MAX_DEPTH = 16  # containers within containers
+MAX_ITEMS = 100_000  # elements of all containers of one value together
+MAX_TEXT = 1_000_000  # characters of one string
+HEADER = 4  # bytes
+
+_DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.complex128,
+        torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
+    )
+}  # fmt: skip
+
+_TENSOR, _REF, _TUPLE, _DTYPE = 1, 2, 3, 4
+
+
+class ProtocolError(Exception):
+    """Bytes that are no valid frame, or a value that cannot be sent. The text says which and why."""
+
+
+class Ref(msgspec.Struct, frozen=True):
+    """An object that stays on the other side. `kind` is its class's name, for messages only."""
+
+    id: int
+    kind: str = ""
+
+
+# Requests, judge -> worker. `id` counts up within a check, so that a late or forged reply is noticed.
+
+
+class Begin(msgspec.Struct, tag=True, frozen=True):
+    """A new check: forget all objects, reset global state of torch, seed every generator."""
+
+    id: int
+    check: str
+    seed: int
+
+
+class Import(msgspec.Struct, tag=True, frozen=True):
+    id: int
+    name: str
+
+
+class Get(msgspec.Struct, tag=True, frozen=True):
+    id: int
+    target: int
+    name: str
+
+
+class Set(msgspec.Struct, tag=True, frozen=True):
+    id: int
+    target: int
+    name: str
+    value: msgspec.Raw
+
+
+class Call(msgspec.Struct, tag=True, frozen=True):
+    id: int
+    target: int
+    args: msgspec.Raw  # a tuple
+    kwargs: msgspec.Raw  # a dict
+
+
+class Load(msgspec.Struct, tag=True, frozen=True):
+    """Copy `state` (name -> tensor) into a module's parameters of the same names and shapes."""
+
+    id: int
+    target: int
+    state: msgspec.Raw
+
+
+Request = Begin | Import | Get | Set | Call | Load
+
+# Replies, worker -> judge.
+
+
+class Value(msgspec.Struct, tag=True, frozen=True):
+    id: int
+    value: msgspec.Raw
+
+
+class Raised(msgspec.Struct, tag=True, frozen=True):
+    """The submission's code raised, or a request could not be met (`kinds[0]` tells which)."""
+
+    id: int
+    kinds: list[str]
+    text: str
+    trace: list[tuple[str, int, str, str]]  # file, line, function, source line
+    caret: int = 0  # column of a syntax error, from 1
+
+
+Reply = Value | Raised
+
+_encode = msgspec.msgpack.Encoder().encode
+_requests = msgspec.msgpack.Decoder(Request)
+_replies = msgspec.msgpack.Decoder(Reply)
+_tensor_body = msgspec.msgpack.Decoder(tuple[str, list[int], bytes])
+_ref_body = msgspec.msgpack.Decoder(tuple[int, str])
+
+
+def pack(value: object) -> msgspec.Raw:
+    """Encode one value.
+
+    Raises:
+        ProtocolError: for a type or size that cannot be sent; the text names it.
+    """
+    return msgspec.Raw(_encode(_plain(value, 0)))
+
+
+def _plain(value: object, depth: int) -> object:
+    """`value` with everything that MessagePack lacks turned into extension types."""
+    if depth > MAX_DEPTH:
+        raise ProtocolError(f"a value nested more than {MAX_DEPTH} deep")
+    kind = type(value)
+    if value is None or kind in (bool, float):
+        return value
+    if kind is str:
+        # Lone surrogates have no UTF-8 form.
+        return value.encode("utf-8", "replace").decode("utf-8")[:MAX_TEXT]  # type: ignore[attr-defined]
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise ProtocolError("an integer of more than 64 bits")
+        return int(value)
+    if isinstance(value, torch.Tensor):
+        return _pack_tensor(value)
+    if isinstance(value, torch.dtype):
+        return msgspec.msgpack.Ext(_DTYPE, str(value).removeprefix("torch.").encode())
+    if isinstance(value, Ref):
+        return msgspec.msgpack.Ext(_REF, _encode((value.id, value.kind)))
+    if isinstance(value, tuple):
+        return msgspec.msgpack.Ext(_TUPLE, _encode([_plain(item, depth + 1) for item in value]))
+    if isinstance(value, list):
+        return [_plain(item, depth + 1) for item in value]
+    if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value):
+            raise ProtocolError("a dict whose keys are not all text")
+        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, float | str):  # subclasses: numpy.float64, say
+        return _plain(float(value) if isinstance(value, float) else str(value), depth)
+    raise ProtocolError(f"an object of type {kind.__name__}")
+
+
+def _pack_tensor(tensor: torch.Tensor) -> msgspec.msgpack.Ext:
+    name = str(tensor.dtype).removeprefix("torch.")
+    if name not in _DTYPES:
+        raise ProtocolError(f"a tensor of dtype {name}")
+    if tensor.is_meta or tensor.is_quantized:
+        raise ProtocolError("a tensor without plain values (meta or quantized)")
+    if tensor.numel() * tensor.element_size() > MAX_FRAME // 2:
+        raise ProtocolError(f"a tensor of {tensor.numel() * tensor.element_size() / 2**20:.0f} MiB")
+    dense = tensor.detach().to_dense() if tensor.layout != torch.strided else tensor.detach()
+    flat = dense.cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    data = flat.view(torch.uint8).numpy().tobytes()
+    return msgspec.msgpack.Ext(_TENSOR, _encode((name, list(tensor.shape), data)))
+
+
+def unpack(raw: bytes | memoryview | msgspec.Raw) -> Any:
+    """Decode one value. Tensors are fresh copies on which an in-place change raises (inference tensors).
+
+    Raises:
+        ProtocolError: for anything but a well-formed value within the caps.
+    """
+    return _Reader().read(raw)
+
+
+class _Reader:
+    """Decodes one value, counting depth and items over all extension types within it."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.items = 0
+        self.decode = msgspec.msgpack.Decoder(ext_hook=self.extension).decode
+
+    def read(self, raw: bytes | memoryview | msgspec.Raw) -> Any:
+        try:
+            value = self.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, MemoryError) as error:
+            raise ProtocolError(f"malformed value: {error}") from None
+        self.check(value, self.depth)
+        return value
+
+    def check(self, value: Any, depth: int) -> None:
+        if isinstance(value, dict):
+            if not all(isinstance(key, str) for key in value):
+                raise ProtocolError("a dict whose keys are not all text")
+            self.enter(len(value), depth)
+            for item in value.values():
+                self.check(item, depth + 1)
+        elif isinstance(value, list):  # what stands in a tuple was checked when the tuple was read
+            self.enter(len(value), depth)
+            for item in value:
+                self.check(item, depth + 1)
+        elif isinstance(value, str) and len(value) > MAX_TEXT:
+            raise ProtocolError("a text of over a million characters")
+
+    def enter(self, count: int, depth: int) -> None:
+        self.items += count
+        if depth > MAX_DEPTH or self.items > MAX_ITEMS:
+            raise ProtocolError("a value with too many or too deeply nested items")
+
+    def extension(self, code: int, data: memoryview) -> object:
+        if code == _TENSOR:
+            return _unpack_tensor(data)
+        if code == _TUPLE:
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                raise ProtocolError("a value with too many or too deeply nested items")
+            items = self.read(data)
+            self.depth -= 1
+            if not isinstance(items, list):
+                raise ProtocolError("a tuple without items")
+            return tuple(items)
+        try:
+            if code == _REF:
+                return Ref(*_ref_body.decode(data))
+            if code == _DTYPE:
+                return _DTYPES[bytes(data).decode("ascii")]
+        except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
+            raise ProtocolError(f"malformed extension {code}: {error}") from None
+        raise ProtocolError(f"unknown extension {code}")
+
+
+def _unpack_tensor(data: memoryview) -> torch.Tensor:
+    try:
+        name, shape, body = _tensor_body.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError(f"malformed tensor: {error}") from None
+    dtype = _DTYPES.get(name)
+    if dtype is None:
+        raise ProtocolError("a tensor of unknown dtype")
+    if len(shape) > MAX_DEPTH or any(not 0 <= size < 2**31 for size in shape):
+        raise ProtocolError("a tensor of impossible shape")
+    if math.prod(shape) * dtype.itemsize != len(body):
+        raise ProtocolError("a tensor whose bytes do not fit its shape")
+    if 0 in shape:
+        if math.prod(size for size in shape if size) > MAX_FRAME:
+            raise ProtocolError("a tensor of impossible shape")
+        with torch.inference_mode():
+            return torch.empty(shape, dtype=dtype)
+    with torch.inference_mode():
+        flat = torch.frombuffer(bytearray(body), dtype=torch.uint8)
+        # Any byte but 0 and 1 in a bool tensor would be undefined behaviour.
+        return (flat != 0 if dtype is torch.bool else flat.view(dtype)).reshape(shape)
+
+
+def encode_request(request: Request) -> bytes:
+    return _encode(request)
+
+
+def encode_reply(reply: Reply) -> bytes:
+    """Encode a reply; one beyond `MAX_FRAME` raises ProtocolError."""
+    body = _encode(reply)
+    if len(body) > MAX_FRAME:
+        raise ProtocolError(f"an answer of {len(body) / 2**20:.0f} MiB")
+    return body
+
+
+def decode_request(body: bytes) -> Request:
+    return _requests.decode(body)
+
+
+def decode_reply(body: bytes | bytearray) -> Reply:
+    """Decode a worker's reply.
+
+    Raises:
+        ProtocolError: for anything that is not exactly one reply.
+    """
+    try:
+        return _replies.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, MemoryError) as error:
+        raise ProtocolError(f"malformed reply: {error}") from None

@@ -1,0 +1,89 @@
+"""The process that forks workers: torch is imported once, every worker starts from a copy of it.
+
+It holds torch and this package, never the graders, the reference or a submission, and stays single-threaded: a fork
+of a process that ran torch on two threads hangs. The judge commands it over a socket; when the judge is gone it kills its
+workers and ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+import torch
+
+from harness.worker import serve
+
+_encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.Decoder(tuple[str, str | int]).decode
+
+
+def start() -> tuple[int, socket.socket]:
+    """Fork a zygote from this process, which has imported torch and run nothing on two threads.
+
+    Returns:
+        Its process id and the socket on which `Zygote` talks to it.
+    """
+    ours, theirs = socket.socketpair()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _run(theirs)
+    theirs.close()
+    return pid, ours
+
+
+def _run(control: socket.socket) -> NoReturn:
+    """Obey the judge: `fork HOME` (with two descriptors) answers a pid, `end PID` kills and answers how it ended."""
+    os.setsid()  # Ctrl-C at the judge's terminal is the judge's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
+    serve.warm_up()
+    children: set[int] = set()
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, 65536, 2)
+        if not message:
+            break
+        verb, argument = _decode(message)
+        if verb == "fork":
+            pid = os.fork()
+            if pid == 0:
+                control.close()
+                _become_worker(Path(str(argument)), *descriptors)
+            for descriptor in descriptors:
+                os.close(descriptor)
+            children.add(pid)
+            control.sendall(_encode(pid))
+        else:
+            pid = int(argument)
+            children.discard(pid)
+            control.sendall(_encode(_end(pid)))
+    for pid in children:
+        _end(pid)
+    os._exit(0)
+
+
+def _become_worker(home: Path, channel: int, output: int) -> NoReturn:
+    os.setsid()  # a process group of its own, so that all it started can be killed
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    serve.settle(home, socket.socket(fileno=output))
+    serve.serve(socket.socket(fileno=channel), home)
+
+
+def _end(pid: int) -> int:
+    """Kill a worker with all of its process group; its wait status tells whether it had ended by itself."""
+    # Look without reaping first: once reaped, the number could already be somebody else's.
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    if ended is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)  # it may not have made its own group yet
+    return os.waitpid(pid, 0)[1]
