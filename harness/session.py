@@ -59,7 +59,7 @@ def grade(bench: Bench, exercises: tuple[Exercise, ...], *, start_method: str) -
         environment=report.Environment(
             headcheck=VERSION,
             python=platform.python_version(),
-            torch=torch.__version__,
+            torch=str(torch.__version__),
             platform=platform.platform(),
             isolation="none" if launcher is None else launcher.isolation,
             start_method="none" if launcher is None else start_method,

@@ -65,9 +65,7 @@ def find_regions(source: str, name: str) -> list[Region]:
             raise MarkerError(name, line, f"the marker {text!r} must stand on a line of its own")
         if kind in ("answer", "omit"):
             if open_region is not None:
-                raise MarkerError(
-                    name, line, f"'{kind}' within the region of line {open_region.start}: end that first"
-                )
+                raise MarkerError(name, line, f"'{kind}' within the region of line {open_region.start}: end that first")
             open_region = _opened(mark, line, column, name)
         elif kind not in ("more", "end"):
             raise MarkerError(name, line, f"unknown marker {kind!r}: use answer, more, omit or end")
