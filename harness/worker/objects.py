@@ -133,7 +133,8 @@ def reset(seed: int) -> None:
     """Put the process-wide state of torch back to its defaults and seed every generator with `seed`."""
     torch.set_default_dtype(torch.float32)
     torch.set_grad_enabled(True)
-    torch.use_deterministic_algorithms(False)
+    if torch.are_deterministic_algorithms_enabled():  # the setter imports torch's compiler: two seconds
+        torch.use_deterministic_algorithms(False)
     torch.manual_seed(seed)
     random.seed(seed)
     numpy = sys.modules.get("numpy")

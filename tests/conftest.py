@@ -1,0 +1,17 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.command import Command
+
+
+@pytest.fixture(scope="session")
+def command() -> Iterator[Command]:
+    """The real command line, with torch loaded once for all tests."""
+    server = Command()
+    yield server
+    server.close()

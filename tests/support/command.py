@@ -1,0 +1,102 @@
+"""Runs the real command line many times without paying for `import torch` each time.
+
+A server process imports torch once, single-threaded, and forks for each command: the child is what `python grade.py`
+is from the moment torch has loaded. `Command.run` gives the exit status and what was printed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that has ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+class Command:
+    """The server, started at the first use."""
+
+    def __init__(self) -> None:
+        self.server: subprocess.Popen[str] | None = None
+
+    def run(self, *arguments: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> Finished:
+        """Run `python grade.py ARGUMENTS`.
+
+        Args:
+            arguments: of the command.
+            cwd: its current folder; a fresh one by default, so that no report is left in the repository.
+            env: variables to set in addition.
+        """
+        if self.server is None:
+            self.server = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.command"],
+                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
+            )  # fmt: skip
+        assert self.server.stdin is not None and self.server.stdout is not None
+        with tempfile.TemporaryDirectory() as folder:
+            out, err = Path(folder, "stdout"), Path(folder, "stderr")
+            request = {"arguments": [str(word) for word in arguments], "cwd": str(cwd or folder), "env": env or {},
+                       "out": str(out), "err": str(err)}  # fmt: skip
+            self.server.stdin.write(json.dumps(request) + "\n")
+            self.server.stdin.flush()
+            status = int(self.server.stdout.readline())
+            return Finished(status, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
+
+    def close(self) -> None:
+        if self.server is not None:
+            self.server.communicate()
+
+
+def _serve() -> None:
+    from harness.worker import serve
+
+    serve.single_thread()
+    import torch
+
+    torch.set_num_threads(1)
+    for line in sys.stdin:
+        request = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            _become_command(request)
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _become_command(request: dict[str, object]) -> None:
+    os.chdir(str(request["cwd"]))
+    os.environ.update(request["env"])  # type: ignore[arg-type]
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for name, target in (("out", 1), ("err", 2)):
+        os.dup2(os.open(str(request[name]), os.O_WRONLY | os.O_CREAT, 0o644), target)
+    from harness.cli import run
+
+    status = 70  # what an exception that escapes looks like from outside
+    try:
+        status = run(list(request["arguments"]))  # type: ignore[call-overload]
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if status == 70:
+            import traceback
+
+            traceback.print_exc()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    _serve()
