@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PATH = Path(__file__).resolve().parents[1] / "student_template"
 PASSED, NOT_PASSED, NOT_GRADED = 0, 1, 2
+_VERSION_LINE = f"%(prog)s %(version)s, Python {platform.python_version()}"
 
 
 class _Commands(click.Group):
@@ -40,9 +41,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(
-    VERSION, prog_name="headcheck", message=f"%(prog)s %(version)s, Python {platform.python_version()}"
-)
+@click.version_option(VERSION, prog_name="headcheck", message=_VERSION_LINE)
 def main() -> None:
     """Grade your work: what is right, what is not, and why.
 
@@ -132,9 +131,9 @@ def list_checks() -> int:
     course = read_course()
     from rich.console import Console
 
-    from harness import authoring
+    from harness import session, terminal
 
-    Console(highlight=False).print(authoring.table_of_checks(course))
+    terminal.show_checks(course, session.collect(course), Console(highlight=False))
     return PASSED
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from harness.bench import Bench
 from harness.grading import CheckInfo
+from harness.messages import message
 from harness.outcome import Evidence, Frame, Message, Status, Stop
 from harness.worker.client import Handle, Root
 
@@ -28,15 +29,20 @@ class GradingPlugin:
     """Runs checks against a bench; collects how they ended.
 
     Args:
-        bench: the submission and the oracle.
+        bench: the submission and the oracle; None when checks are only collected.
         friendly: replace pytest's traceback of a failed check by the message for the student.
     """
 
-    def __init__(self, bench: Bench, *, friendly: bool = False) -> None:
-        self.bench, self.friendly = bench, friendly
+    def __init__(self, bench: Bench | None, *, friendly: bool = False) -> None:
+        self._bench, self.friendly = bench, friendly
         self.checks: list[CheckInfo] = []
         self.output: dict[str, str] = {}
         self.ended: dict[str, Ended] = {}
+
+    @property
+    def bench(self) -> Bench:
+        assert self._bench is not None, "checks run only against a bench"
+        return self._bench
 
     def pytest_configure(self, config: pytest.Config) -> None:
         config.addinivalue_line("markers", "check(info): a check that counts; see harness.grading.check")
@@ -101,13 +107,9 @@ def explain(error: BaseException, traceback: str) -> Ended:
         return Ended(status=error.status, message=error.message, evidence=error.evidence, trace=error.trace)
     if isinstance(error, AssertionError):
         text = str(error).partition("\n")[0] or "an assertion of this check does not hold"
-        return Ended(status=Status.FAILED, message=Message("check.assertion", "{text}", {"text": text[:500]}))
-    message = Message(
-        "grader-error",
-        "This check broke down ({kind}). That is the grader's fault, not yours; it costs no points.",
-        {"kind": type(error).__name__},
-    )
-    return Ended(status=Status.GRADER_ERROR, message=message, detail=traceback[-8000:])
+        return Ended(status=Status.FAILED, message=message("check.assertion", text=text[:500]))
+    broken = message("grader-error", kind=type(error).__name__)
+    return Ended(status=Status.GRADER_ERROR, message=broken, detail=traceback[-8000:])
 
 
 def plain_text(info: CheckInfo, ended: Ended) -> str:

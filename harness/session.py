@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_jsonreport.plugin
+import pytest_jsonreport.plugin  # type: ignore[import-untyped]
 import torch
 
 from harness import VERSION, files, report
 from harness.bench import Bench
 from harness.course import ROOT, Course, Exercise
 from harness.grading import CheckInfo
+from harness.messages import message
 from harness.outcome import Message, Status
 from harness.plugin import GradingPlugin
 from harness.problem import Problem
@@ -97,7 +98,8 @@ def run_pytest(plugin: GradingPlugin, paths: list[Path], *, collect_only: bool =
         raise KeyboardInterrupt
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or recorder.report is None:
         raise Problem("The graders could not be run.", _broken_collectors(recorder.report) or shown.getvalue()[-4000:])
-    return recorder.report
+    record: dict[str, Any] = recorder.report
+    return record
 
 
 @contextlib.contextmanager
@@ -144,8 +146,15 @@ def _result(info: CheckInfo, plugin: GradingPlugin, test: dict[str, Any] | None)
     elif test is not None and test["outcome"] == "passed" and all(s.get("outcome") == "passed" for s in stages):
         result.status, result.points = Status.PASSED, info.points
     else:
-        result.message = Text("grader-error.lost", "This check did not run to its end; that is the grader's fault.")
+        result.message = as_text(message("grader-error.lost"))
     return result
+
+
+def collect(course: Course) -> list[CheckInfo]:
+    """Every check of the course, in order, without running one."""
+    plugin = GradingPlugin(None)
+    run_pytest(plugin, [ROOT / "graders" / exercise.grader for exercise in course.exercise], collect_only=True)
+    return plugin.checks
 
 
 def as_text(message: Message) -> Text:
