@@ -44,6 +44,11 @@ class GradingPlugin:
         assert self._bench is not None, "checks run only against a bench"
         return self._bench
 
+    def turn_to(self, bench: Bench) -> None:
+        """Judge another submission from here on, forgetting what the last one's checks did."""
+        self._bench = bench
+        self.output, self.ended = {}, {}
+
     def pytest_configure(self, config: pytest.Config) -> None:
         config.addinivalue_line("markers", "check(info): a check that counts; see harness.grading.check")
 

@@ -196,9 +196,7 @@ class GPT(nn.Module):
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
 
-    def forward(
-        self, idx: Tensor, targets: Tensor | None = None, start: int = 0
-    ) -> tuple[Tensor, Tensor | None]:
+    def forward(self, idx: Tensor, targets: Tensor | None = None, start: int = 0) -> tuple[Tensor, Tensor | None]:
         """Scores for the next character at every position.
 
         idx: (B, T) numbers of characters. targets: (B, T), the character that really follows each, or None.
