@@ -16,7 +16,6 @@ stands for the module's class of that name.
 """
 
 import ast
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,7 +103,7 @@ class Variant:
         for node in body:
             if isinstance(node, ast.FunctionDef) and node.name == function.name:
                 start, end, hit = _first_line(node) - 1, node.end_lineno or 0, True
-        new = textwrap.indent(function.source, indent).splitlines()
+        new = _indented(function.source, indent)
         gap = [] if hit else [""] * (1 if function.owner else 2)
         lines = text.splitlines()
         lines[start:end] = [*gap, *new]
@@ -188,13 +187,29 @@ def _functions(node: ast.ClassDef, lines: list[str], owner: str) -> tuple[Replac
         if isinstance(child, ast.ClassDef):
             found += _functions(child, lines, child.name)
         elif isinstance(child, ast.FunctionDef):
-            source = textwrap.dedent("\n".join(lines[_first_line(child) - 1 : child.end_lineno]))
-            found.append(Replacement(owner, child.name, source))
+            kept, first = _inside_strings(child), _first_line(child)
+            source = [
+                line if number in kept else line[child.col_offset :]
+                for number, line in enumerate(lines[first - 1 : child.end_lineno], first)
+            ]
+            found.append(Replacement(owner, child.name, "\n".join(source)))
     return tuple(found)
 
 
 def _first_line(node: ast.FunctionDef) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+
+
+def _inside_strings(node: ast.AST) -> set[int]:
+    """The lines that begin inside a string: to change their indentation would change the string."""
+    strings = [n for n in ast.walk(node) if isinstance(n, ast.JoinedStr | ast.Constant)]
+    return {line for n in strings for line in range(n.lineno + 1, (n.end_lineno or 0) + 1)}
+
+
+def _indented(source: str, indent: str) -> list[str]:
+    kept = _inside_strings(ast.parse(source))
+    lines = enumerate(source.splitlines(), 1)
+    return [line if number in kept or not line else indent + line for number, line in lines]
 
 
 def _with_imports(text: str, imports: str) -> str:
