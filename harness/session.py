@@ -20,9 +20,11 @@ import pytest
 import pytest_jsonreport.plugin  # type: ignore[import-untyped]
 import torch
 
-from harness import VERSION, files, report
-from harness.bench import Bench
+from harness import VERSION, diagnosis, files, report
+from harness.authoring.variants import load_variants
+from harness.bench import Bench, reference_modules
 from harness.course import ROOT, Course, Exercise
+from harness.diagnosis import Footprint
 from harness.grading import CheckInfo
 from harness.messages import message
 from harness.outcome import Message, Status
@@ -100,6 +102,7 @@ class _Rounds(GradingPlugin):
     def __init__(self, jobs: Iterable[Job]) -> None:
         super().__init__(None)
         self.jobs = jobs
+        self.diagnosis: diagnosis.Diagnosis | None = None  # made when something has failed
 
     def pytest_addhooks(self, pluginmanager: pytest.PytestPluginManager) -> None:
         pluginmanager.add_hookspecs(pytest_jsonreport.plugin.Hooks)
@@ -135,7 +138,19 @@ class _Rounds(GradingPlugin):
                 reporter.stats.clear()  # it would keep every test of every submission
         tests = {test["metadata"]["check"]: test for test in recorder.report["tests"] if "metadata" in test}
         results = [_result(info, self, tests.get(info.id)) for info in map(info_of, items)]
-        return _report(job, results, started.isoformat(timespec="seconds"), time.monotonic() - began)
+        grouped = [_exercise(exercise, results) for exercise in job.exercises]
+        if any(result.status is not Status.PASSED for result in results):
+            self._diagnose(grouped, job.bench, session.items)
+        return _report(job, grouped, started.isoformat(timespec="seconds"), time.monotonic() - began)
+
+    def _diagnose(self, grouped: list[ExerciseResult], bench: Bench, items: list[pytest.Item]) -> None:
+        if self.diagnosis is None:
+            graders = ROOT / "graders"
+            known = diagnosis.candidates(load_variants(graders / "misconceptions"), load_variants(graders / "accepted"))
+            self.diagnosis = diagnosis.Diagnosis(known, reference_modules().sources, items)
+        checks = [check.id for exercise in grouped for check in exercise.checks]
+        footprints = {id: Footprint(self.ended.get(id), self.seen.get(id, [])) for id in checks}
+        diagnosis.tell(self.diagnosis, grouped, footprints, bench)
 
 
 def _run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], *more: str) -> None:
@@ -218,9 +233,8 @@ def as_text(said: Message) -> Text:
     return Text(said.id, said.render(), said.params)
 
 
-def _report(job: Job, results: list[CheckResult], started: str, seconds: float) -> Report:
+def _report(job: Job, grouped: list[ExerciseResult], started: str, seconds: float) -> Report:
     bench = job.bench
-    grouped = [_exercise(exercise, results) for exercise in job.exercises]
     return Report(
         submission=_submission(bench.submission),
         course=_course(bench.course),
@@ -234,7 +248,7 @@ def _report(job: Job, results: list[CheckResult], started: str, seconds: float) 
         ),
         seed=bench.seed,
         score=report.total(grouped),
-        review=any(result.status is Status.GRADER_ERROR for result in results),
+        review=any(check.status is Status.GRADER_ERROR for exercise in grouped for check in exercise.checks),
         exercises=grouped,
         started=started,
         seconds=round(seconds, 3),

@@ -16,9 +16,11 @@ stands for the module's class of that name.
 """
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Literal
 
 Kind = Literal["accepted", "misconception", "degenerate"]
@@ -27,7 +29,7 @@ KINDS: dict[str, Kind] = {
     "misconceptions": "misconception",
     "degenerate": "degenerate",
 }
-FIELDS = ("id", "of", "source", "hint", "imports")
+FIELDS = ("id", "of", "source", "hint", "imports", "convention")
 
 
 class VariantError(ValueError):
@@ -49,6 +51,7 @@ class Variant:
 
     `title` says what is done (right or wrong), `source` where it was seen, `hint` what to tell the student
     (misconceptions only, else empty), `module` the module that it changes, `where` its own file and line.
+    `convention` names a right answer whose values differ from the reference's, as the other pairing in RoPE.
     """
 
     id: str
@@ -61,6 +64,12 @@ class Variant:
     functions: tuple[Replacement, ...]
     imports: str
     where: str
+    convention: str = ""
+
+    @property
+    def touches(self) -> set[tuple[str, str, str]]:
+        """The functions that it replaces or adds, by module, class and name."""
+        return {(self.module, function.owner, function.name) for function in self.functions}
 
     def apply(self, files: Mapping[str, str]) -> dict[str, str]:
         """The given sources (file name -> text) with this variant's functions in place of those it replaces.
@@ -77,9 +86,7 @@ class Variant:
             replaced += hit
         if not replaced:
             names = ", ".join(function.name for function in self.functions)
-            raise VariantError(
-                f"{self.where}: {self.id} replaces nothing in {file_name}: no function {names} there"
-            )
+            raise VariantError(f"{self.where}: {self.id} replaces nothing in {file_name}: no function {names} there")
         text = _with_imports(text, self.imports)
         try:
             compile(text, file_name, "exec", dont_inherit=True)
@@ -88,6 +95,37 @@ class Variant:
             raise VariantError(f"{self.where}: {self.id} makes {file_name} invalid: {problem}") from error
         return {**files, file_name: text}
 
+    @contextmanager
+    def patched(self, modules: Mapping[str, ModuleType]) -> Iterator[None]:
+        """While this lasts, the loaded reference `modules` (by name) have this variant's functions.
+
+        The same answer as `apply` gives, without compiling a module again. Raises KeyError or AttributeError when
+        the module or class is missing.
+        """
+        target = modules[self.module]
+        undo: list[tuple[object, str, object]] = []
+        try:
+            if self.imports:
+                names: dict[str, object] = {}
+                exec(self.imports, names)
+                for name in names.keys() - {"__builtins__"}:
+                    _put(undo, target, name, names[name])
+            for function in self.functions:
+                owner = getattr(target, function.owner) if function.owner else target
+                new = _compiled(function, target, owner, self.where)
+                old = getattr(owner, function.name, _ABSENT)
+                _put(undo, owner, function.name, new)
+                for other in modules.values():  # `from rope import apply_rope` in another module
+                    if not function.owner and other is not target and vars(other).get(function.name) is old:
+                        _put(undo, other, function.name, new)
+            yield
+        finally:
+            for place, name, old in reversed(undo):
+                if old is _ABSENT:
+                    delattr(place, name)
+                else:
+                    setattr(place, name, old)
+
     def _splice(self, text: str, function: Replacement) -> tuple[str, bool]:
         """The text with one function replaced, or added at the end of its owner; and whether it was there."""
         tree = ast.parse(text)
@@ -95,9 +133,7 @@ class Variant:
         if function.owner:
             owners = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == function.owner]
             if not owners:
-                raise VariantError(
-                    f"{self.where}: {self.id} is of {function.owner}, which {self.module}.py lacks"
-                )
+                raise VariantError(f"{self.where}: {self.id} is of {function.owner}, which {self.module}.py lacks")
             body, indent, end = owners[0].body, "    ", owners[0].end_lineno or 0
         start, hit = end, False
         for node in body:
@@ -108,6 +144,22 @@ class Variant:
         lines = text.splitlines()
         lines[start:end] = [*gap, *new]
         return "\n".join(lines) + "\n", hit
+
+
+_ABSENT = object()
+
+
+def _put(undo: list[tuple[object, str, object]], place: object, name: str, value: object) -> None:
+    undo.append((place, name, vars(place).get(name, _ABSENT)))
+    setattr(place, name, value)
+
+
+def _compiled(function: Replacement, module: ModuleType, owner: object, where: str) -> object:
+    """The function as it would be in `module`; `super()` finds its class through the cell `__class__`."""
+    shim = "\n".join(["def _shim(__class__):", *_indented(function.source, "    "), f"    return {function.name}"])
+    names: dict[str, Callable[[object], object]] = {}
+    exec(compile(shim, where, "exec", dont_inherit=True), module.__dict__, names)
+    return names["_shim"](owner)
 
 
 def load_variants(folder: Path) -> list[Variant]:
@@ -154,30 +206,25 @@ def _variant(node: ast.ClassDef, lines: list[str], kind: Kind, exercise: str, wh
     if kind != "misconception" and "hint" in fields:
         raise VariantError(f"{where}: {node.name} has a hint, which only misconceptions have")
     if not fields["id"].startswith(f"{exercise}."):
-        raise VariantError(
-            f"{where}: the id {fields['id']!r} must begin with {exercise + '.'!r}, as the file does"
-        )
+        raise VariantError(f"{where}: the id {fields['id']!r} must begin with {exercise + '.'!r}, as the file does")
     hint, imports = fields.get("hint", ""), fields.get("imports", "")
     return Variant(
-        fields["id"], exercise, kind, title, fields["source"], hint, module, functions, imports, where
-    )
+        fields["id"], exercise, kind, title, fields["source"], hint, module, functions, imports, where,
+        fields.get("convention", ""),
+    )  # fmt: skip
 
 
 def _fields(node: ast.ClassDef, where: str) -> dict[str, str]:
     fields: dict[str, str] = {}
     for statement in node.body:
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(value))) if (
-                name in FIELDS
-            ):
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(value))) if name in FIELDS:
                 fields[name] = value
             case ast.FunctionDef() | ast.ClassDef() | ast.Expr(value=ast.Constant()):
                 pass
             case _:
                 known = ", ".join(FIELDS)
-                raise VariantError(
-                    f"{where}: line {statement.lineno} is neither a function nor a string: {known}"
-                )
+                raise VariantError(f"{where}: line {statement.lineno} is neither a function nor a string: {known}")
     return fields
 
 
