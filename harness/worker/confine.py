@@ -232,6 +232,8 @@ def _set_environment(scratch: str) -> None:
     os.dup2(null, 0)
     if null != 0:
         os.close(null)
+    # The inherited object may hold bytes that it read ahead for the zygote.
+    sys.stdin = sys.__stdin__ = os.fdopen(0, "r", encoding="utf-8", closefd=False)  # type: ignore[misc]
 
 
 def _drop_privileges() -> bool:
