@@ -1,8 +1,9 @@
-"""A small zygote for tests of confinement: imports torch once, then runs pieces of Python in confined children.
+"""A small zygote for tests of confinement: imports torch, then runs pieces of Python in confined children.
 
-Reads one JSON object a line from standard input and answers one a line. Request: `code`; optional `limits` (fields of
-Confinement), `abi` (pretend that the kernel's Landlock is that old), `channel` (bytes for the inherited socket, as text).
-Answer: `exit` (as subprocess has it: negative for a signal), `output`, `channel` (what the child wrote to the socket).
+Reads one JSON object a line from standard input and answers one a line. Request: `code`; optional `limits`
+(fields of Confinement), `abi` (pretend that the kernel's Landlock is that old), `channel` (text for the
+inherited socket). Answer: `exit` (as subprocess has it: negative for a signal), `output`, `channel` (what the
+child wrote to the socket), `cpu` (seconds).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def attempt(action: Any) -> str:
         action()
     except OSError as error:
         return errno.errorcode[error.errno] if error.errno else type(error).__name__
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  whatever it is, its name is the answer
         return type(error).__name__
     return "done"
 
@@ -122,7 +123,7 @@ def serve(place: Path) -> None:
                 status = 0
             except SystemExit as leaving:
                 status = leaving.code if isinstance(leaving.code, int) else 1
-            except BaseException:
+            except BaseException:  # noqa: BLE001  a child must not run on in the parent's loop
                 traceback.print_exc()
             finally:
                 with contextlib.suppress(OSError):

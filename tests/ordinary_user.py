@@ -1,8 +1,9 @@
 """An interpreter that an ordinary user can run, for tests that root starts.
 
-The sandbox must hold for root and for everybody else, but root's interpreter often lies under /root, where nobody else may
-look. `prepare` puts what cannot be reached (Python itself, its library, the installed packages) into a folder that can,
-as hard links where the file system allows: a second or two, and no space. `python tests/ordinary_user.py` shows it.
+The sandbox must hold for root and for everybody else, but root's interpreter often lies under /root, where
+nobody else may look. `prepare` puts what cannot be reached (Python itself, its library, the installed
+packages) into a folder that can, as hard links where the file system allows: a second or two, and no space.
+`python tests/ordinary_user.py` shows it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def reachable(path: Path) -> bool:
 
 
 def prepare(folder: Path) -> OrdinaryUser:
-    """Make Python and the installed packages reachable for everybody, in `folder` as far as they are not already.
+    """Make Python and the installed packages reachable for everybody, in `folder` where they are not already.
 
     `folder` must itself be reachable: make it with tempfile.mkdtemp and mode 0755.
     """

@@ -33,6 +33,7 @@ _SYSTEM_FILES = (
 )
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages", "lib-dynload")
 
+_RULE_PATH_BENEATH = 1
 _NET_BIND_AND_CONNECT_TCP = 3
 _SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS = 3
 
@@ -81,33 +82,38 @@ def restrict(readable: Iterable[str], scratch: str, abi: int) -> None:
     ioctls, 6 abstract sockets and signals. Needs no_new_privs. Raises OSError (the package's LandlockError
     among them) when refused.
     """
-    from landlock import FSAccess, Ruleset
+    from landlock import FSAccess
+    from landlock.plumbing import get_restrict_self
 
     ctypes.set_errno(0)  # the package takes any errno left over from an earlier call for its own failure
-    ruleset = Ruleset()  # handles all rights that this kernel knows; what no rule grants is refused
+    # All rights that this kernel knows are handled; what no rule grants is refused. One ruleset for all: a
+    # second one, even for ports only, would refuse moves between folders of the scratch folder.
+    net = _NET_BIND_AND_CONNECT_TCP if abi >= 4 else 0
+    scoped = _SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS if abi >= 6 else 0
+    ruleset = linux.landlock_ruleset(FSAccess.all(), net, scoped)
     read_file = FSAccess.READ_FILE
     read_folder = FSAccess.READ_FILE | FSAccess.READ_DIR
     write_file = FSAccess.READ_FILE | FSAccess.WRITE_FILE
-    write_folder = (
-        write_file
-        | FSAccess.READ_DIR
-        | FSAccess.REMOVE_DIR
-        | FSAccess.REMOVE_FILE
-        | FSAccess.MAKE_DIR
-        | FSAccess.MAKE_REG
-    )
+    write_folder = write_file | FSAccess.READ_DIR | FSAccess.REMOVE_DIR | FSAccess.REMOVE_FILE
+    write_folder |= FSAccess.MAKE_DIR | FSAccess.MAKE_REG
     if abi >= 2:
         write_folder |= FSAccess.REFER
     if abi >= 3:
         write_file |= FSAccess.TRUNCATE
         write_folder |= FSAccess.TRUNCATE
     for path in readable:
-        ruleset.allow(path, rules=read_folder if Path(path).is_dir() else read_file)
-    ruleset.allow("/dev/null", rules=write_file)
-    ruleset.allow(scratch, rules=write_folder)
-    ruleset.apply()
-    os.close(ruleset._fd)  # the package leaves it open
-    if abi >= 4:
-        linux.landlock_restrict(
-            _NET_BIND_AND_CONNECT_TCP, _SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS if abi >= 6 else 0
-        )
+        _allow(ruleset, path, read_folder if Path(path).is_dir() else read_file)
+    _allow(ruleset, os.devnull, write_file)
+    _allow(ruleset, scratch, write_folder)
+    get_restrict_self()(ruleset, 0)
+    os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    from landlock.plumbing import PathBeneathAttr, get_add_rule
+
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        get_add_rule()(ruleset, _RULE_PATH_BENEATH, ctypes.byref(PathBeneathAttr(rights, fd)), 0)
+    finally:
+        os.close(fd)

@@ -28,7 +28,6 @@ CAP_SETUID = 7
 
 CLOSE_RANGE = 436  # this and the next are the same on every architecture
 LANDLOCK_CREATE_RULESET = 444
-LANDLOCK_RESTRICT_SELF = 446
 LANDLOCK_VERSION = 1  # flag: answer the ABI instead of making a ruleset
 
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -88,18 +87,18 @@ def landlock_abi() -> int:
     return max(version, 0)
 
 
-def landlock_restrict(net: int, scoped: int) -> None:
-    """Give up TCP (`net`, ABI 4) and reach across processes (`scoped`, ABI 6), without exceptions."""
-    attr = _LandlockAttr(0, net, scoped)
-    size = 24 if scoped else 16  # an older kernel refuses a structure longer than it knows
+def landlock_ruleset(fs: int, net: int, scoped: int) -> int:
+    """A descriptor of a new ruleset that handles file rights, TCP (`net`, ABI 4) and scopes (ABI 6).
+
+    The landlock package has the same for files alone.
+    """
+    attr = _LandlockAttr(fs, net, scoped)
+    # An older kernel refuses a structure that is longer than it knows.
+    size = 24 if scoped else 16 if net else 8
     ruleset = syscall(LANDLOCK_CREATE_RULESET, ctypes.addressof(attr), size, 0)
     if ruleset < 0:
         _raise("landlock_create_ruleset")
-    try:
-        if syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0) < 0:
-            _raise("landlock_restrict_self")
-    finally:
-        os.close(ruleset)
+    return ruleset
 
 
 def set_capabilities(effective: int, permitted: int) -> None:

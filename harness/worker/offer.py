@@ -58,8 +58,8 @@ def probe() -> Offer:
         filtered = _probe_seccomp(problems)
         if os.getuid() == 0 and not linux.effective_capabilities() & 1 << linux.CAP_SETUID:
             problems.append(
-                "This process is root without CAP_SETUID, so workers stay root and the number of their threads "
-                "is not limited. Run as an ordinary user instead."
+                "This process is root without CAP_SETUID, so workers stay root and the number of their "
+                "threads is not limited. Run as an ordinary user instead."
             )
     else:
         problems.append(

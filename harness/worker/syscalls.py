@@ -30,14 +30,16 @@ ARCHITECTURES = ("x86_64", "aarch64")  # argument order of clone and the numbers
 # the scratch folder from the rest, and a submission needs none of them), link, symlink, mknod (traps for
 # whoever walks the scratch folder later), truncate by path (Landlock covers it from ABI 3 only), openat2
 # (flags behind a pointer), sync (slows the whole machine), inotify (watches files that cannot be read).
-_FILES = """ close close_range read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek
+_FILES = """
+close close_range read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek
 dup dup2 dup3 pipe pipe2 creat ftruncate fallocate fadvise64 fsync fdatasync flock sendfile copy_file_range
-stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 readlink readlinkat getdents
-getdents64 getcwd chdir fchdir mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 umask poll ppoll
-select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd2
+stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 readlink readlinkat
+getdents getdents64 getcwd chdir fchdir mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 umask
+poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd2
 """
 _MEMORY = "brk munmap mprotect mremap madvise msync"
-_THREADS = """ futex set_robust_list set_tid_address rseq gettid sched_yield sched_getaffinity sched_getparam
+_THREADS = """
+futex set_robust_list set_tid_address rseq gettid sched_yield sched_getaffinity sched_getparam
 sched_getscheduler sched_get_priority_max sched_get_priority_min getcpu exit exit_group restart_syscall
 """
 _SIGNALS = """
@@ -45,7 +47,8 @@ rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigsuspend rt_sigtimed
 alarm setitimer getitimer
 """
 _TIME = "time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep times"
-_ABOUT_ITSELF = """ getpid getppid getuid geteuid getgid getegid getresuid getresgid getgroups getpgrp
+_ABOUT_ITSELF = """
+getpid getppid getuid geteuid getgid getegid getresuid getresgid getgroups getpgrp
 getrlimit getrusage sysinfo uname getrandom wait4 waitid
 """
 # The inherited channel: send and recv on a connected socket; no way to make, name or find another one.
