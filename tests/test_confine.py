@@ -1,7 +1,7 @@
 """What a confined worker can and cannot do: each test runs a piece of Python in a fresh, confined child.
 
-Everything is tried three times: as the user who runs the tests (often root), as an ordinary user when root runs
-the tests, and with Landlock pretending to be its first version, where seccomp has to cover what that lacks.
+Everything is tried three times: as the user who runs the tests (often root), as an ordinary user when root
+runs them, and with Landlock pretending to be its first version, where seccomp has to cover what that lacks.
 """
 
 from __future__ import annotations
@@ -183,6 +183,9 @@ REFUSED = {
         attempt(lambda: os.link(outside / "secret.txt", scratch / "hard"))
         attempt(lambda: os.mkfifo(scratch / "fifo"))
         attempt(lambda: os.mknod(scratch / "node", 0o600 | 0o100000))
+        attempt(lambda: os.open(scratch / "setuid", os.O_CREAT | os.O_WRONLY, 0o4755))
+        attempt(lambda: os.open(scratch / "setgid", os.O_CREAT | os.O_RDONLY, 0o2755))
+        raw.renameat2(-100, bytes(scratch / "a"), -100, bytes(scratch / "b"), 4)
         raw.openat2(-100, bytes(outside / "secret.txt"), b"\\0" * 24, 24)
         raw.name_to_handle_at(-100, b"/", bytes(128), bytes(8), 0)
         raw.open_by_handle_at(-100, bytes(128), 0)
@@ -388,6 +391,7 @@ X86_ONLY = {
     "raw.futimesat(-100, bytes(outside), 0)",
     "raw.vfork()",
     "raw.inotify_init()",
+    "raw.creat(bytes(scratch / 'setuid'), 0o4755)",
 }
 
 
@@ -779,6 +783,19 @@ def test_fails_with_a_reason(tmp_path: Path, code: str, says: str) -> None:
     ran = run_alone(code, tmp_path)
     assert ran.returncode == 1
     assert "ConfinementError" in ran.stderr and says in ran.stderr
+
+
+def test_a_process_that_was_not_forked_can_confine_itself(tmp_path: Path) -> None:
+    """As a spawned worker does: prepare and confine in one process."""
+    code = """
+        confine.prepare()
+        confine.confine(c)
+        print(os.getcwd() == c.scratch)
+        open("/etc/passwd").close()
+    """
+    ran = run_alone(code, tmp_path)
+    assert ran.stdout.split() == ["True"], ran.stderr
+    assert "Permission denied: '/etc/passwd'" in ran.stderr
 
 
 def test_without_a_sandbox_limits_hold_all_the_same(tmp_path: Path) -> None:

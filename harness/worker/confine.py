@@ -115,6 +115,8 @@ def _prepare_sandbox() -> _Sandbox:
             "modules). Use --isolation process, or another machine."
         )
     try:
+        import resource  # noqa: F401  so that no worker has to
+
         import landlock  # noqa: F401
         import pyseccomp  # noqa: F401
 
@@ -207,16 +209,17 @@ def die_with(parent: int) -> None:
 
 def _leave_session() -> None:
     """New session and process group, no terminal, default signals, first to go when memory runs out."""
-    os.setsid()
+    if os.getsid(0) != os.getpid():  # a spawned worker may lead a session already
+        os.setsid()
     signal.set_wakeup_fd(-1)
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        # SIGPIPE and SIGXFSZ stay ignored, as Python has them, so that they show as exceptions.
-        if number not in (signal.SIGPIPE, signal.SIGXFSZ) and signal.getsignal(number) is not signal.SIG_DFL:
+    # SIGPIPE and SIGXFSZ stay ignored, as Python has them, so that they show as exceptions.
+    for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) is not signal.SIG_DFL:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # A container may forbid it, other systems lack it; the memory limits below hold without it.
     with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="utf-8")
 
 
 def _set_environment(scratch: str) -> None:
@@ -293,7 +296,7 @@ def _limit(c: Confinement, own_user: bool, tasks: int) -> None:
     if sys.platform != "linux":
         return
     page = resource.getpagesize()
-    statm = Path("/proc/self/statm").read_text(encoding="ascii").split()
+    statm = Path("/proc/self/statm").read_text(encoding="utf-8").split()
     size, data = int(statm[0]) * page, int(statm[5]) * page
     _set_limit(resource.RLIMIT_DATA, data + c.memory_bytes)
     # Bounds what DATA does not count: mappings of files. Threads reserve address space that is not memory.

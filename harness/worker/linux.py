@@ -129,7 +129,7 @@ def thread_count() -> int:
 
 
 def _status() -> list[str]:
-    return Path("/proc/thread-self/status").read_text(encoding="ascii", errors="replace").splitlines()
+    return Path("/proc/thread-self/status").read_text(encoding="utf-8", errors="replace").splitlines()
 
 
 def close_range(first: int, last: int) -> None:

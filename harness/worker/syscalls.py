@@ -32,9 +32,9 @@ ARCHITECTURES = ("x86_64", "aarch64")  # argument order of clone and the numbers
 # (flags behind a pointer), sync (slows the whole machine), inotify (watches files that cannot be read).
 _FILES = """
 close close_range read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek
-dup dup2 dup3 pipe pipe2 creat ftruncate fallocate fadvise64 fsync fdatasync flock sendfile copy_file_range
+dup dup2 dup3 pipe pipe2 ftruncate fallocate fadvise64 fsync fdatasync flock sendfile copy_file_range
 stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 readlink readlinkat
-getdents getdents64 getcwd chdir fchdir mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 umask
+getdents getdents64 getcwd chdir fchdir mkdir mkdirat rmdir unlink unlinkat rename renameat umask
 poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd2
 """
 _MEMORY = "brk munmap mprotect mremap madvise msync"
@@ -95,11 +95,15 @@ def _conditional() -> Iterator[tuple[str, tuple[Condition, ...]]]:
     # Shared anonymous memory escapes RLIMIT_DATA and nothing honest in one process needs it.
     yield "mmap", ((3, _MAP_SHARED, 0),)
     yield "mmap", ((3, _MAP_ANONYMOUS, 0),)
-    # Read-only opens that truncate: under Landlock ABI 1 and 2 they empty a file that may only be read.
+    # Not read-only opens that truncate: under Landlock ABI 1 and 2 they empty a file that may only be read.
+    # Not modes with the set-user-id or set-group-id bit: the file might be root's.
     for call, flags in (("open", 1), ("openat", 2)):
-        yield call, ((flags, os.O_TRUNC, 0),)
-        yield call, ((flags, os.O_ACCMODE, os.O_WRONLY),)
-        yield call, ((flags, os.O_ACCMODE, os.O_RDWR),)
+        plain = (flags + 1, 0o6000, 0)
+        yield call, ((flags, os.O_TRUNC, 0), plain)
+        yield call, ((flags, os.O_ACCMODE, os.O_WRONLY), plain)
+        yield call, ((flags, os.O_ACCMODE, os.O_RDWR), plain)
+    # At most RENAME_NOREPLACE: RENAME_WHITEOUT makes a device.
+    yield "renameat2", ((4, _LOW & ~1, 0),)
     # Own limits only: 0 means the calling process.
     yield "prlimit64", ((0, _LOW, 0),)
     # send(), not sendto(): no address.
