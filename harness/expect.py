@@ -13,10 +13,13 @@ from typing import NoReturn
 import torch
 
 from harness.outcome import Evidence, Message, Status, Stop, StudentError
+from harness.worker.client import Handle
 
 
-def tensor(actual: object, shape: Sequence[int] | None = None, *, what: str) -> torch.Tensor:
-    """`actual`, if it is a tensor of that shape whose values are all finite."""
+def tensor(
+    actual: object, shape: Sequence[int] | None = None, *, dtype: torch.dtype | None = None, what: str
+) -> torch.Tensor:
+    """`actual`, if it is a tensor of that shape (and dtype) whose values are all finite."""
     if not isinstance(actual, torch.Tensor):
         _fail("expect.tensor", "{what} should be a tensor; it is {actual}.", what, "a tensor", describe(actual))
     if actual.is_complex():
@@ -24,6 +27,9 @@ def tensor(actual: object, shape: Sequence[int] | None = None, *, what: str) -> 
     if shape is not None and tuple(actual.shape) != tuple(shape):
         wanted, got = str(tuple(shape)), str(tuple(actual.shape))
         _fail("expect.shape", "{what} has shape {actual}; it should be {expected}.", what, wanted, got)
+    if dtype is not None and actual.dtype != dtype:
+        wanted = str(dtype).removeprefix("torch.")
+        _fail("expect.dtype", "{what} has dtype {actual}; it should be {expected}.", what, wanted, _dtype(actual))
     if actual.is_floating_point() and not bool(torch.isfinite(actual).all()):
         where = _first(~torch.isfinite(actual))
         _fail(
@@ -87,6 +93,31 @@ def number(actual: object, expected: float, *, atol: float, what: str) -> None:
             tolerance=atol,
             error=error if math.isfinite(error) else None,
         )
+
+
+def real(actual: object, *, what: str) -> float:
+    """`actual` as a float, if it is a finite number or a tensor of one."""
+    value = actual.item() if isinstance(actual, torch.Tensor) and actual.numel() == 1 else actual
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        _fail("expect.real-number", "{what} should be a finite number; it is {actual}.", what, "a number",
+              describe(value))  # fmt: skip
+    return float(value)
+
+
+def handle(actual: object, *, what: str) -> Handle:
+    """`actual`, if it is an object that stays with the student: a model, a layer, a function."""
+    if not isinstance(actual, Handle):
+        _fail("expect.handle", "{what} should be an object to work with; it is {actual}.", what, "an object",
+              describe(actual))  # fmt: skip
+    return actual
+
+
+def items(actual: object, length: int, *, what: str) -> Sequence[object]:
+    """`actual`, if it is a tuple or a list of that length."""
+    if not isinstance(actual, tuple | list) or len(actual) != length:
+        _fail("expect.items", "{what} should be {expected}; it is {actual}.", what, f"a tuple or list of {length}",
+              describe(actual))  # fmt: skip
+    return actual
 
 
 def equal(actual: object, expected: object, *, what: str) -> None:
