@@ -135,7 +135,7 @@ def zero(actual: torch.Tensor, *, atol: float, what: str) -> None:
 
 def same(first: torch.Tensor, second: torch.Tensor, *, atol: float, what: str) -> None:
     """Two answers of the student agree within `atol`. Pass both through `tensor` first."""
-    tensor(second, first.shape, what=what)
+    tensor(second, tensor(first, what=what).shape, what=what)
     error = float((first.double() - second.double()).abs().max()) if first.numel() else 0.0
     if error > atol:
         where = _first((first.double() - second.double()).abs() > atol)
@@ -157,7 +157,7 @@ def varies(first: torch.Tensor, second: torch.Tensor, *, by: float, what: str) -
     A property that a constant has as well proves nothing: establish with this that the answer depends on what it
     should, before testing that it does not depend on what it should not.
     """
-    tensor(second, first.shape, what=what)
+    tensor(second, tensor(first, what=what).shape, what=what)
     error = float((first.double() - second.double()).abs().max()) if first.numel() else 0.0
     if error <= by:
         _fail(
