@@ -211,9 +211,9 @@ class Handle:
         """`Module.to` over there."""
         return self._call("to", args, kwargs)
 
-    def train(self) -> Any:
+    def train(self, mode: bool = True) -> Any:
         """`Module.train` over there."""
-        return self._call("train", (), {})
+        return self._call("train", (mode,), {})
 
     def eval(self) -> Any:
         """`Module.eval` over there."""
