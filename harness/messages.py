@@ -80,6 +80,7 @@ ENGLISH = {
     "intake.renamed": "{file} was read as {name}.",
     "intake.no-time": "When {what} was handed in is not known: {problem}.",
     # Points for lateness.
+    "late.no-time": "{what} was handed in late, but its layout does not say when; no points were taken off.",
     "late.percent": "Handed in {late} after the due time: {rate} % of the possible points for each day begun, "
     "{days} in all, at most {cap} %.",
     "late.points": "Handed in {late} after the due time: {rate} points for each day begun, {days} in all, "

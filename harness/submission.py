@@ -163,16 +163,15 @@ def read_folder(path: Path, budget: Budget) -> tuple[dict[str, bytes], list[Mess
 def _walk(folder: Path) -> list[Path]:
     """Everything beneath `folder` but hidden files, caches and environments. Links are listed, not followed."""
     items: list[Path] = []
-    for item in folder.iterdir():
-        if item.name.startswith("."):
-            continue
-        if item.is_dir() and not item.is_symlink():
-            if not _is_skipped(item.name):
-                items += _walk(item)
-        else:
-            items.append(item)
-        if len(items) > MAX_FILES + 1:
-            break
+    waiting = [folder]  # no recursion: a hostile folder may be nested deeper than Python's stack
+    while waiting and len(items) <= MAX_FILES + 1:
+        for item in waiting.pop().iterdir():
+            if item.name.startswith("."):
+                continue
+            if not item.is_dir() or item.is_symlink():
+                items.append(item)
+            elif not _is_skipped(item.name):
+                waiting.append(item)
     return items
 
 

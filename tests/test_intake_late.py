@@ -7,7 +7,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.course import Late, read_course
@@ -87,6 +87,7 @@ TIMES = st.datetimes(datetime.datetime(2026, 1, 1), datetime.datetime(2027, 6, 1
 ZONES = st.sampled_from(["Europe/Berlin", "America/New_York", "Asia/Shanghai", "Australia/Lord_Howe", "UTC"])
 
 
+@settings(deadline=None)
 @given(due=TIMES, late=st.lists(st.integers(-10, 60 * 24 * 40), min_size=2, max_size=2), zone=ZONES,
        per_day=st.floats(0, 100), cap=st.floats(0, 100), earned=st.floats(0, 100))  # fmt: skip
 def test_later_never_costs_less_and_never_too_much(
@@ -103,6 +104,7 @@ def taken_after(start: datetime.datetime, minutes: int, rule: Late, earned: floa
     return -taken(submitted, rule, possible=100, earned=earned)
 
 
+@settings(deadline=None)
 @given(due=TIMES, minutes=st.integers(1, 60 * 24 * 40), zone=ZONES)
 def test_days_are_those_of_the_calendar(due: datetime.datetime, minutes: int, zone: str) -> None:
     where = ZoneInfo(zone)

@@ -7,12 +7,17 @@ import os
 import pickle
 import shutil
 import subprocess
+import sys
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from harness import submission
+from harness.course import ROOT
 from harness.intake import Found, Intake, read
 from harness.outcome import Message
 from harness.problem import Problem
@@ -88,6 +93,7 @@ def test_canvas(laid: Laid) -> None:
     assert found["101"].people[0].ids == {"canvas": "101"}
     assert loaded(found["102"]) == {"gpt.py": GPT}
     assert [key for key in found if found[key].late] == ["anon_Qq1", "102"]
+    assert [[note.id for note in found[key].notes] for key in ("101", "102")] == [[], ["late.no-time"]]
     assert found["103"].people[0].name == "o_brienzed"
     assert refused(found["103"]) == "intake.online"
     assert found["anon_Ab3xZ"].people == ()
@@ -119,7 +125,7 @@ def test_moodle(laid: Laid) -> None:
 METADATA = """---
 submission_71:
   :submitters:
-  - :name: Nova Quill
+  - :name: &1 Nova Quill
     :sid: 00123
     :email: nova@example.org
   :created_at: 2026-03-01 22:58:01.123456789 Z
@@ -136,7 +142,7 @@ submission_72:
   :created_at: 2026-03-02 00:10:00.5 +01:00
 submission_73:
   :submitters:
-  - :name: No Files
+  - :name: *1
     :sid: '9'
   :created_at: later
 """
@@ -161,10 +167,12 @@ def test_gradescope(laid: Laid) -> None:
     ]  # fmt: skip
     assert loaded(found["00123"]) == loaded(found["submission_72"]) == loaded(found["submission_74"]) == {"gpt.py": GPT}
     assert refused(found["9"]) == "intake.no-files"
+    assert found["9"].people[0].name == "Nova Quill"
     assert [note.id for note in found["9"].notes] == ["intake.no-time"]
 
 
-@pytest.mark.parametrize("text", [b"- a list\n", b"a: [1\n", b"\xff\xfe", b"text", b"&a [*a, *b]"])
+@pytest.mark.parametrize("text", [b"- a list\n", b"a: [1\n", b"\xff\xfe", b"text", b"&a [*a, *b]", b"",
+                                  b"[" * 50_000, b"[" * 50_000 + b"]" * 50_000, b"- " * 20_000 + b"x"])  # fmt: skip
 def test_gradescope_metadata_that_is_damaged(tmp_path: Path, text: bytes) -> None:
     with pytest.raises(Problem, match=r"submission_metadata\.yml"):
         read(lay(tmp_path, {"submission_metadata.yml": text, "submission_1/gpt.py": GPT}))
@@ -237,6 +245,27 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     found = by_key(read(folder))
     assert loaded(found["s1"]) == {"rope.py": ROPE}
     assert refused(found["s2"]) == "submission.link"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    lay(tmp_path, {"s1/gpt.py": GPT})
+    os.mkfifo(tmp_path / "s1" / "rope.py")
+    os.mkfifo(tmp_path / "s2.py")
+    found = by_key(read(tmp_path))
+    assert loaded(found["s1"]) == {"gpt.py": GPT}
+    assert refused(found["s2"]) == "intake.special"
+
+
+def test_a_folder_nested_deeper_than_the_stack(tmp_path: Path) -> None:
+    lay(tmp_path, {"s1/gpt.py": GPT, "s2/gpt.py": GPT})
+    (tmp_path / "s1" / ("d/" * 300)).mkdir(parents=True)
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(250)
+    try:
+        assert loaded(by_key(read(tmp_path))["s1"]) == {"gpt.py": GPT}
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def test_too_much_is_that_students_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,3 +350,34 @@ def test_a_class_zip_keeps_students_apart_whose_names_differ_by_case(tmp_path: P
     intake = read(path)
     assert {found.key: loaded(found)["gpt.py"] for found in intake.attempts} == {"doe": GPT, "Doe": ROPE}
     assert [note.id for note in intake.notes] == ["intake.name"]
+
+
+CLASS = make_zip({
+    "export/submission_metadata.yml": METADATA.encode(), "export/submission_71/gpt.py": GPT,
+    "export/submission_72/w.zip": make_zip({"gpt.py": GPT}),
+})  # fmt: skip
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(changes=st.lists(st.tuples(st.integers(0, len(CLASS) - 1), st.integers(0, 255)), max_size=6),
+       cut=st.integers(0, len(CLASS)))  # fmt: skip
+def test_a_damaged_class_zip_is_read_or_refused(tmp_path: Path, changes: list[tuple[int, int]], cut: int) -> None:
+    data = bytearray(CLASS)
+    for at, value in changes:
+        data[at] = value
+    path = tmp_path / f"{uuid.uuid4()}.zip"
+    path.write_bytes(data[: cut or None])
+    try:
+        attempts = read(path).attempts
+    except Problem as problem:
+        assert problem.what
+    else:
+        for found in attempts:
+            result = found.load(EXPECTED)
+            assert isinstance(result, Submission) or result.render()
+
+
+def test_torch_is_not_needed() -> None:
+    code = "import sys, harness.intake.attempts; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "False"

@@ -7,7 +7,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.intake import Found, Person, names
@@ -95,6 +95,7 @@ def test_a_file_in_another_encoding(tmp_path: Path) -> None:
         read_roster(tmp_path / "nowhere.csv")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     class Bytes(type(Path())):  # type: ignore[misc]
@@ -220,6 +221,7 @@ def test_attempts_without_times_go_by_name_with_numbers_as_numbers() -> None:
 NAME = st.text(st.characters(categories=("Lu", "Ll", "Lo", "Mn", "Pd", "Zs")), max_size=20)
 
 
+@settings(deadline=None)
 @given(st.lists(NAME, min_size=1, max_size=3), st.sampled_from(["NFC", "NFD"]))
 def test_names_agree_whatever_their_form_case_and_order(words: list[str], form: str) -> None:
     first = " ".join(words)
@@ -228,6 +230,7 @@ def test_names_agree_whatever_their_form_case_and_order(words: list[str], form: 
     assert names.spellings(unicodedata.normalize(form, turned)) == own  # type: ignore[arg-type]
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=120), max_size=8))
 def test_folder_names_are_distinct_and_safe(keys: list[str]) -> None:
     made = names.folder_names(keys)

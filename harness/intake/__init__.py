@@ -65,7 +65,7 @@ def read(path: Path, *, layout: str | None = None) -> Intake:
             if found is not None:
                 if not found:
                     raise Problem(f"There are no submissions in {path}.", _help_nothing(place))
-                return Intake(name, found, place.ignored, tree.notes)
+                return Intake(name, found, place.ignored, list(tree.notes))
     raise Problem(f"{path} does not look like the layout {layout!r}.", _help_layout(str(layout), places))
 
 

@@ -27,6 +27,7 @@ _RATIO_FROM = 2**20  # small files may be as repetitive as they like
 _CHUNK = 2**16
 _MAX_NAME = 255  # bytes of one part of a path, on every common file system
 _MAX_PATH = 1000  # characters
+_MAX_DEPTH = 50  # folders in folders
 _DRIVE = re.compile(r"[A-Za-z]:")
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # make gpt.py look like yp.tpg
 _KINDS = {b"Rar!": "RAR", b"7z\xbc\xaf": "7-Zip", b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
@@ -222,7 +223,8 @@ def _is_common_chinese(character: str) -> bool:
 def clean_name(raw: str) -> str | None:
     """A name within a submission: forward slashes, Unicode's form C; None if it cannot be one.
 
-    It cannot be one when it is absolute, has a drive letter or a `..`, control or direction characters, or is too long.
+    It cannot be one when it is absolute, has a drive letter or a `..`, control or direction characters, or is too long
+    or too deep.
     """
     text = unicodedata.normalize("NFC", raw.replace("\\", "/"))
     if text.startswith("/") or _DRIVE.match(text) or len(text) > _MAX_PATH:
@@ -230,7 +232,7 @@ def clean_name(raw: str) -> str | None:
     if any(unicodedata.category(character) in ("Cc", "Cs") or character in _BIDI for character in text):
         return None
     parts = [part for part in text.split("/") if part not in ("", ".")]
-    if not parts or ".." in parts or any(len(part.encode()) > _MAX_NAME for part in parts):
+    if not 0 < len(parts) <= _MAX_DEPTH or ".." in parts or any(len(part.encode()) > _MAX_NAME for part in parts):
         return None
     return "/".join(parts)
 

@@ -14,6 +14,14 @@ from harness.outcome import Message
 _COMMITTER = re.compile(rb"^committer .*> (\d{1,11}) ([+-])(\d{2})(\d{2})$", re.MULTILINE)
 
 
+def is_repository(folder: Path) -> bool:
+    """Whether a folder holds a `.git`."""
+    try:
+        return (folder / ".git").exists()
+    except OSError:  # it may not be looked into
+        return False
+
+
 def last_commit(repository: Path) -> datetime.datetime | Message:
     """The committer's time of HEAD, as the student's computer gave it; or why it is not known.
 
@@ -22,7 +30,7 @@ def last_commit(repository: Path) -> datetime.datetime | Message:
     """
     what = repository.name
     inner = repository / ".git"
-    if inner.is_symlink() or not inner.is_dir():
+    if not is_repository(repository) or inner.is_symlink() or not inner.is_dir():
         return message("intake.no-time", what=what, problem=".git is not a folder")
     quiet = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_TERMINAL_PROMPT": "0",
              "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}  # fmt: skip

@@ -34,6 +34,7 @@ _CANVAS = re.compile(
 # Moodle's mod/assign: name, participant's number, plugin; a folder by default, or else the file's name follows.
 _MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?P<plugin>[a-z]+)_?(?P<file>.*)", re.DOTALL)
 _GRADESCOPE = re.compile(r"submission_\d+")
+_MAX_NESTING = 50
 _SIDE_FILES = (".csv", ".tsv", ".xlsx", ".ods", ".json", ".toml", ".yml", ".yaml", ".md", ".txt", ".log")
 
 
@@ -71,12 +72,14 @@ def canvas(place: Place) -> list[Found] | None:
         first = matches[children[0].name]
         files = [child for child in children if matches[child.name]["file"]]
         files.sort(key=lambda child: int(matches[child.name]["attachment"]))
+        late = any(matches[child.name]["late"] for child in children)
         attempts.append(
             Found(
                 key=key,
                 source=children[0].name if len(children) == 1 else "_".join(filter(None, (first["name"], key))),
                 people=() if key.startswith("anon_") else (Person(first["name"] or "", ids={"canvas": key}),),
-                late=any(matches[child.name]["late"] for child in children),
+                late=late,
+                notes=(message("late.no-time", what=children[0].name),) if late else (),
                 pieces=tuple(place.piece(child, matches[child.name]["file"]) for child in files),
                 problem=None if files else message("intake.online", what=children[0].name),
             )
@@ -91,7 +94,7 @@ def moodle(place: Place) -> list[Found] | None:
         return None
     by_student: dict[str, list[Child]] = {}
     for child in place.children:
-        if child.name in matches and child.kind != "other":
+        if child.name in matches and child.kind in ("file", "folder"):
             by_student.setdefault(matches[child.name]["id"], []).append(child)
         else:
             place.ignored.append(child.name)
@@ -138,13 +141,46 @@ def _read_metadata(place: Place) -> dict[str, Any]:
     where = f"{METADATA} in {place.tree.root.name}"
     text = place.tree.file(place.inside(METADATA), Budget(METADATA))
     try:
-        # The base loader makes texts of everything: an id such as 00123 stays what it is, and no tag makes an object.
-        data = yaml.load(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        data = _load_yaml(text)
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
         raise Problem(f"{where} cannot be read: {error}", "Download the export again.") from error
-    if not isinstance(data, dict) or not all(isinstance(name, str) for name in data):
+    if not isinstance(data, dict):
         raise Problem(f"{where} does not list submissions by name.", "Download the export again.")
     return data
+
+
+def _load_yaml(text: bytes) -> Any:
+    """A YAML document as lists, dicts and texts.
+
+    Made from the parser's events, for three reasons: an id such as 00123 stays what it is, a file that is nested deep
+    cannot overrun the stack (yaml.load's C code can), and it takes an eighth of yaml.load's time.
+    """
+    anchors: dict[str, Any] = {}
+    open_: list[tuple[yaml.CollectionStartEvent | None, list[Any]]] = [(None, [])]
+    for event in yaml.parse(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)):
+        anchor = getattr(event, "anchor", None)
+        value: Any
+        if isinstance(event, yaml.ScalarEvent):
+            value = event.value
+        elif isinstance(event, yaml.CollectionStartEvent):
+            open_.append((event, []))
+            if len(open_) > _MAX_NESTING:  # libyaml takes time with the square of it
+                raise ValueError("it is nested too deep")
+            continue
+        elif isinstance(event, yaml.CollectionEndEvent):
+            start, value = open_.pop()
+            anchor = start.anchor if start is not None else None
+            if isinstance(start, yaml.MappingStartEvent):
+                pairs = zip(value[::2], value[1::2], strict=True)
+                value = {key: item for key, item in pairs if isinstance(key, str)}
+        elif isinstance(event, yaml.AliasEvent):
+            value = anchors.get(str(event.anchor))
+        else:
+            continue
+        if anchor is not None:
+            anchors[anchor] = value
+        open_[-1][1].append(value)
+    return open_[0][1][0] if open_[0][1] else None
 
 
 def _from_metadata(place: Place, name: str, entry: Any, child: Child | None) -> Found:
@@ -195,7 +231,7 @@ def repos(place: Place) -> list[Found] | None:
         return None
     folders = [child for child in place.children if child.kind == "folder"]
     root = place.tree.root / place.folder
-    cloned = sum((root / child.name / ".git").exists() for child in folders)
+    cloned = sum(git.is_repository(root / child.name) for child in folders)
     if 2 * cloned <= len(folders):
         return None
     place.ignored += [child.name for child in place.children if child.kind != "folder"]
@@ -224,8 +260,10 @@ def folders(place: Place) -> list[Found]:
         problem: Message | None = None
         if child.kind == "folder":
             name, pieces = child.name, (place.piece(child),)
-        elif child.kind == "other":
+        elif child.kind == "link":
             problem = message("submission.link", file=child.name)
+        elif child.kind == "other":
+            problem = message("intake.special", what=child.name)
         elif suffix in _SIDE_FILES:
             place.ignored.append(child.name)
             continue

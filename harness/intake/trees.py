@@ -20,7 +20,7 @@ _MAX_DIRECTORY = 2**26  # bytes of the table of contents of a whole class: over 
 
 @dataclass(frozen=True)
 class Child:
-    """Something that lies directly in a folder: `kind` is `folder`, `file`, or `other` (a link, a pipe)."""
+    """Something that lies directly in a folder: `kind` is `folder`, `file`, `link` or `other` (a pipe)."""
 
     name: str
     kind: str
@@ -146,6 +146,8 @@ def _zip_tree(path: Path, _changed: int, _size: int, _process: int) -> ZipTree:
 def _kind(entry: os.DirEntry[str]) -> str:
     if entry.is_dir(follow_symlinks=False):
         return "folder"
+    if entry.is_symlink():
+        return "link"
     return "file" if entry.is_file(follow_symlinks=False) else "other"
 
 
