@@ -59,10 +59,9 @@ ENGLISH = {
     "intake.bomb": "{file} in {what} grows to more than {ratio} times its size when it is unpacked. No file of a "
     "course does that.",
     "intake.empty": "{what} is empty.",
-    "intake.not-zip": "{what} is not a zip archive, or its end is missing. Pack it again and hand that in.",
+    "intake.not-zip": "{what} is not a zip archive, or its end is missing. Pack it again, and use that one.",
     "intake.directory": "The table of contents of {what} is larger than {limit} KiB.",
-    "intake.corrupt": "{what} is damaged ({problem}). Pack it again and hand that in.",
-    "intake.corrupt-file": "{file} in {what} is damaged ({problem}). Pack it again and hand that in.",
+    "intake.corrupt-file": "{file} in {what} is damaged ({problem}). Pack it again, and hand that in.",
     "intake.encrypted": "{file} in {what} is locked with a password. Pack it again without one.",
     "intake.method": "{file} in {what} is compressed in a way that is not read here. Pack it as an ordinary zip.",
     "intake.archive-kind": "{what} is a {kind} archive; of archives, only zip is read. Pack it again as a zip.",

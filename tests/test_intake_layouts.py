@@ -340,8 +340,9 @@ def test_nothing_there(tmp_path: Path) -> None:
     assert "scores.csv" in error.value.help
     with pytest.raises(Problem, match="There is no"):
         read(tmp_path / "nowhere")
-    with pytest.raises(Problem, match="is empty"):
+    with pytest.raises(Problem, match="is empty") as error:
         read(tmp_path / "scores.csv")
+    assert "download it again" in error.value.help
 
 
 def test_a_class_zip_keeps_students_apart_whose_names_differ_by_case(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from harness.intake.layouts import LAYOUTS, Place
 from harness.intake.trees import Tree, open_tree
 from harness.outcome import Message
 from harness.problem import Problem
+from harness.submission import Unreadable
 
 __all__ = ["LAYOUTS", "Found", "Intake", "Person", "Piece", "read"]
 
@@ -56,7 +57,10 @@ def read(path: Path, *, layout: str | None = None) -> Intake:
         raise Problem(f"There is no layout {layout!r}.", f"Layouts are: {', '.join(LAYOUTS)}.")
     if not path.exists():
         raise Problem(f"There is no {path}.", "Give the folder or the zip of the submissions.")
-    tree = open_tree(path)
+    try:
+        tree = open_tree(path)
+    except Unreadable as error:
+        raise Problem(error.what, error.help or "If it comes from a learning platform, download it again.") from error
     places = _places(tree)
     wanted = [layout] if layout else list(LAYOUTS)
     for name in wanted:

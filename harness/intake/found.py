@@ -53,8 +53,8 @@ class Found:
         key: the student, or the group, within this input; attempts of the same key are the same student's.
         source: name within the input, for messages.
         people: who handed it in: more than one for a group, none where the layout does not tell.
-        submitted: when, with its time zone: Gradescope tells, and a repository's last commit, whose time is the student's
-            word. Canvas, Moodle and folders do not; the times of files are those of packing and unpacking.
+        submitted: when, with its time zone: Gradescope tells, and a repository's last commit, whose time is the
+            student's word. Canvas, Moodle and folders do not; the times of files are those of packing and unpacking.
         late: whether the layout calls it late.
         pieces: what it consists of.
         problem: why it cannot be read, where that is known already.

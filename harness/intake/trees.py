@@ -12,7 +12,6 @@ from typing import Protocol
 from harness.intake.archives import Archive, unreadable
 from harness.messages import message
 from harness.outcome import Message
-from harness.problem import Problem
 from harness.submission import Budget, Unreadable, is_kept, read_folder
 
 _MAX_DIRECTORY = 2**26  # bytes of the table of contents of a whole class: over 500,000 files
@@ -123,8 +122,7 @@ def open_tree(path: Path) -> Tree:
     """The folder or zip at `path`. A zip stays open for the next call from this process.
 
     Raises:
-        Problem: it is neither.
-        Unreadable: it cannot be read.
+        Unreadable: it is neither, or cannot be read.
     """
     if path.is_dir():
         return FolderTree(path)
@@ -133,7 +131,7 @@ def open_tree(path: Path) -> Tree:
     except OSError as error:
         raise unreadable(str(path), error) from error
     if not path.is_file():
-        raise Problem(f"{path} is neither a folder nor a file.", "Give the folder or the zip of the submissions.")
+        raise Unreadable(message("intake.special", what=str(path)), "Give the folder or the zip of the submissions.")
     # A forked process shares its parent's place in an open file, so that both would read nonsense.
     return _zip_tree(path, status.st_mtime_ns, status.st_size, os.getpid())
 
