@@ -3,8 +3,9 @@
     python benchmarks/cold_start.py [--rounds N]
 
 Wall time: both commands in turn (A B A B ...) after one warm-up of each, so that a busy moment meets both; the ratio
-is the median over the pairs. Memory: proportional set size (PSS, which counts a page that n processes share as 1/n in each)
-summed over the command and all its descendants, highest of the samples of one more run; Linux only.
+is the median over the pairs.
+Memory: proportional set size (PSS, which counts a page that n processes share as 1/n in each) summed over the command
+and all its descendants, the highest sample of one more run; Linux only.
 
 Exit status 0: both claims hold; 1: one does not; 2: a command failed.
 """
