@@ -13,11 +13,13 @@ from typing import NoReturn
 import torch
 
 from harness.messages import message
+from harness.observe import observe
 from harness.outcome import Evidence, Message, Status, Stop, StudentError
 
 
 def tensor(actual: object, shape: Sequence[int] | None = None, *, what: str) -> torch.Tensor:
     """`actual`, if it is a tensor of that shape whose values are all finite."""
+    observe(actual)
     if not isinstance(actual, torch.Tensor):
         _fail("expect.tensor", what, "a tensor", describe(actual))
     if actual.is_complex():
@@ -72,6 +74,7 @@ def close(actual: object, expected: torch.Tensor | float, *, atol: float, what: 
 
 def number(actual: object, expected: float, *, atol: float, what: str) -> None:
     """`actual` is a number (or a tensor of one element) within `atol` of `expected`."""
+    observe(actual)
     value = actual.item() if isinstance(actual, torch.Tensor) and actual.numel() == 1 else actual
     if isinstance(value, bool) or not isinstance(value, int | float):
         _fail("expect.number", what, f"{expected:.6g}", describe(actual))
@@ -89,6 +92,7 @@ def number(actual: object, expected: float, *, atol: float, what: str) -> None:
 
 def equal(actual: object, expected: object, *, what: str) -> None:
     """`actual` is exactly `expected`, type included. For counts, names and lists, not for floats."""
+    observe(actual)
     if type(actual) is not type(expected) or actual != expected:
         _fail("expect.equal", what, describe(expected), describe(actual))
 
@@ -151,6 +155,7 @@ def raises(call: Callable[[], object], kind: str, *, mentions: Sequence[object] 
     except StudentError as error:
         if "NotImplementedError" in error.kinds or error.status not in (Status.ERROR, Status.NOT_STARTED):
             raise
+        observe((error.kinds[0], error.said))
         if kind not in error.kinds:
             _fail(
                 "expect.raises-kind",
@@ -168,6 +173,7 @@ def raises(call: Callable[[], object], kind: str, *, mentions: Sequence[object] 
                 kind=kind,
             )
         return
+    observe(answer if isinstance(answer, torch.Tensor) else describe(answer))
     _fail("expect.raises", what, kind, describe(answer))
 
 

@@ -28,7 +28,8 @@ ENGLISH = {
     "answer.not-data": "{what} returned {got}, which cannot be compared with the expected value.",
     "check.assertion": "{text}",
     "grader-error": "This check broke down ({kind}). That is the grader's fault, not yours; it costs no points.",
-    "grader-error.lost": "This check did not run to its end. That is the grader's fault, not yours; it costs no points.",
+    "grader-error.lost": "This check did not run to its end. That is the grader's fault, not yours; it costs you "
+    "nothing.",
     # What a comparison saw.
     "expect.tensor": "{what} should be a tensor; it is {actual}.",
     "expect.real": "{what} should hold real numbers; its dtype is {actual}.",

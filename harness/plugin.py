@@ -11,7 +11,8 @@ import pytest
 from harness.bench import Bench
 from harness.grading import CheckInfo
 from harness.messages import message
-from harness.outcome import Evidence, Frame, Message, Status, Stop
+from harness.observe import observing
+from harness.outcome import Evidence, Frame, Message, Status, Stop, StudentError
 from harness.worker.client import Handle, Root
 
 
@@ -22,6 +23,7 @@ class Ended(msgspec.Struct, kw_only=True, omit_defaults=True):
     message: Message
     evidence: Evidence | None = None
     trace: tuple[Frame, ...] = ()
+    raised: tuple[str, str] | None = None  # class and text of the submission's exception
     detail: str = ""
 
 
@@ -38,11 +40,17 @@ class GradingPlugin:
         self.checks: list[CheckInfo] = []
         self.output: dict[str, str] = {}
         self.ended: dict[str, Ended] = {}
+        self.seen: dict[str, list[object]] = {}
 
     @property
     def bench(self) -> Bench:
         assert self._bench is not None, "checks run only against a bench"
         return self._bench
+
+    def turn_to(self, bench: Bench) -> None:
+        """Judge another submission from here on, forgetting what the last one's checks did."""
+        self._bench = bench
+        self.output, self.ended, self.seen = {}, {}, {}
 
     def pytest_configure(self, config: pytest.Config) -> None:
         config.addinivalue_line("markers", "check(info): a check that counts; see harness.grading.check")
@@ -84,6 +92,12 @@ class GradingPlugin:
                 report.longrepr = plain_text(info, ended)
         return report
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+        with observing() as seen:
+            self.seen[info_of(pyfuncitem).id] = seen
+            return (yield)
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_runtest_metadata(self, item: pytest.Item) -> dict[str, Any]:
         return {"check": info_of(item).id}
@@ -103,6 +117,9 @@ def info_of(item: pytest.Item) -> CheckInfo:
 
 def explain(error: BaseException, traceback: str) -> Ended:
     """How a check ended that raised `error`. Whatever is not foreseen is the grader's fault, never the student's."""
+    if isinstance(error, StudentError):
+        raised = (error.kinds[0], error.said)
+        return Ended(status=error.status, message=error.message, trace=error.trace, raised=raised)
     if isinstance(error, Stop):
         return Ended(status=error.status, message=error.message, evidence=error.evidence, trace=error.trace)
     if isinstance(error, AssertionError):
