@@ -153,6 +153,35 @@ def template() -> int:
     return PASSED
 
 
+@main.command(name="check-course")
+@click.option("--quick", is_flag=True, help="One seed instead of ten.")
+@click.option("--exercise", metavar="ID,...", help="These exercises only.")
+@click.option("--jobs", type=click.IntRange(1), help="How many judges; one a core by default.")
+def check_course(quick: bool, exercise: str | None, jobs: int | None) -> int:
+    """Prove the assignment: right answers pass, wrong ones are caught and named (for authors)."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from harness import terminal
+    from harness.authoring import prove
+    from harness.authoring.variants import VariantError
+    from harness.course import read_course
+
+    course = read_course()
+    wanted = {item.id for item in course.select(exercise)}
+    try:
+        chosen = [case for case in prove.cases(course) if case.exercise in wanted]
+    except VariantError as error:
+        raise Problem(f"A known answer does not fit the reference: {error}") from error
+    seeds = [course.seed + i for i in range(1 if quick else 10)]
+    console = Console(highlight=False)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("Proving the course", total=len(chosen))
+        verdicts = prove.prove(course, chosen, seeds, jobs=jobs or 0, done=lambda: bar.advance(task))
+    terminal.show_proof(course, verdicts, len(seeds), console)
+    return NOT_PASSED if any(verdict.problems for verdict in verdicts) else PASSED
+
+
 @main.command()
 def schema() -> int:
     """Write the JSON Schema of the report to schema/report.schema.json (for authors)."""

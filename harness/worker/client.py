@@ -119,11 +119,10 @@ class Check:
     link: Link
     name: str
     next_id: int = 0
-    names: dict[int, str] = field(default_factory=dict)
+    modules: dict[str, Any] = field(default_factory=dict)  # handles of modules, and of what they define
 
     def begin(self, seed: int) -> None:
         """Forget the objects of the check before, and seed the generators."""
-        self.names.clear()
         self.ask(lambda number: Begin(number, self.name, seed), "")
 
     def ask(self, make: Callable[[int], Request], what: str) -> Any:
@@ -158,7 +157,7 @@ class Check:
 
 
 class Root:
-    """Modules by name: `student.gpt`. Each use imports anew, which the other side does once."""
+    """Modules by name: `student.gpt`. A module is asked for once a check."""
 
     def __init__(self, check: Check) -> None:
         self._check = check
@@ -166,7 +165,10 @@ class Root:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return self._check.ask(lambda number: Import(number, name), name)
+        modules = self._check.modules
+        if name not in modules:
+            modules[name] = self._check.ask(lambda number: Import(number, name), name)
+        return modules[name]
 
 
 class Handle:
@@ -180,23 +182,50 @@ class Handle:
     __hash__ = object.__hash__
 
     def __init__(self, check: Check, number: int, what: str) -> None:
-        object.__setattr__(self, "_check", check)
-        object.__setattr__(self, "_id", number)
-        object.__setattr__(self, "_what", what)
+        for slot, value in (("_check", check), ("_id", number), ("_what", what)):
+            object.__setattr__(self, slot, value)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._check.ask(lambda number: Get(number, self._id, name), f"{self._what}.{name}")
+        check, what = self._check, f"{self._what}.{name}"
+        if self._what not in check.modules:
+            return self._get(name, what)
+        if what not in check.modules:  # a module's classes and functions stay what they are
+            check.modules[what] = self._get(name, what)
+        return check.modules[what]
+
+    def _get(self, name: str, what: str) -> Any:
+        return self._check.ask(lambda number: Get(number, self._id, name), what)
 
     def __setattr__(self, name: str, value: object) -> None:
         packed = protocol.pack(_references(value, self._check))
         self._check.ask(lambda number: Set(number, self._id, name, packed), f"{self._what}.{name} = ...")
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
+        return self._call("", args, kwargs)
+
+    def to(self, *args: object, **kwargs: object) -> Any:
+        """`Module.to` over there."""
+        return self._call("to", args, kwargs)
+
+    def train(self) -> Any:
+        """`Module.train` over there."""
+        return self._call("train", (), {})
+
+    def eval(self) -> Any:
+        """`Module.eval` over there."""
+        return self._call("eval", (), {})
+
+    def state_dict(self) -> Any:
+        """`Module.state_dict` over there: name -> tensor, copies."""
+        return self._call("state_dict", (), {})
+
+    def _call(self, method: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         packed = protocol.pack(_references(args, self._check))
         named = protocol.pack(_references(kwargs, self._check))
-        return self._check.ask(lambda number: Call(number, self._id, packed, named), f"{_short(self._what)}(...)")
+        what = f"{_short(self._what)}{'.' + method if method else ''}(...)"
+        return self._check.ask(lambda number: Call(number, self._id, method, packed, named), what)
 
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
         """Copy `state` into the parameters of this module; the student's extra buffers stay as they are.

@@ -82,27 +82,24 @@ def serve(channel: socket.socket, home: Path) -> NoReturn:
     """Answer requests on `channel` until it closes, then end the process without running exit handlers."""
     world = objects.Objects(importlib.import_module, home / SUBMISSION)
     streams = (sys.stdout, sys.stderr)
+    incoming = bytearray()
     while True:
-        header = _read(channel, protocol.HEADER)
-        body = _read(channel, int.from_bytes(header)) if header else b""
-        if not header:
-            os._exit(0)
-        reply = objects.encoded(world.perform(protocol.decode_request(body)))
+        while len(incoming) < protocol.HEADER or len(incoming) - protocol.HEADER < _length(incoming):
+            chunk = channel.recv(2**20)
+            if not chunk:  # the judge is gone, or done
+                os._exit(0)
+            incoming += chunk
+        request = protocol.decode_request(bytes(incoming[protocol.HEADER :]))
+        incoming.clear()
+        reply = objects.encoded(world.perform(request))
         for stream in streams:
             with contextlib.suppress(OSError, ValueError):  # the submission may have closed it
                 stream.flush()
         channel.sendall(len(reply).to_bytes(protocol.HEADER) + reply)
 
 
-def _read(channel: socket.socket, size: int) -> bytes:
-    """Exactly `size` bytes, or b"" once the judge is gone."""
-    data = bytearray()
-    while len(data) < size:
-        chunk = channel.recv(min(size - len(data), 2**20))
-        if not chunk:
-            return b""
-        data += chunk
-    return bytes(data)
+def _length(frame: bytearray) -> int:
+    return int.from_bytes(frame[: protocol.HEADER])
 
 
 def warm_up() -> None:
