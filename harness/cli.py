@@ -58,8 +58,11 @@ def main() -> None:
               help="Where the report goes; report.json in the current folder by default.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Draw other inputs than the course's.")
 @click.option("-v", "--verbose", is_flag=True, help="Show what your code printed, and whole tracebacks.")
-@click.option("--isolation", type=click.Choice(["process", "none"]), default="process", show_default=True,
-              help="none: run the code in this process, under a debugger; only for code that you trust.")  # fmt: skip
+@click.option("--isolation", type=click.Choice(["sandbox", "process", "none"]),
+              help="How your code is kept apart; by default the best that this machine offers. none: in this process, "
+              "for authors under a debugger.")  # fmt: skip
+@click.option("--limit", "limits", metavar="NAME=VALUE", multiple=True,
+              help="Change a limit of course.toml, as call_seconds=60; may be given several times.")  # fmt: skip
 @click.option("--start-method", type=click.Choice(["fork", "spawn"]), help="How the worker process starts.")
 def grade(
     path: Path,
@@ -67,14 +70,15 @@ def grade(
     json_path: Path | None,
     seed: int | None,
     verbose: bool,
-    isolation: str,
+    isolation: str | None,
+    limits: tuple[str, ...],
     start_method: str | None,
 ) -> int:
     """Grade PATH: a folder or one .py file; student_template/ by default."""
     from harness.course import read_course
     from harness.submission import read_submission
 
-    course = read_course()
+    course = read_course().with_limits(limits)
     chosen = course.select(exercise)
     expected = tuple(dict.fromkeys(name for item in chosen for name in item.files))
     submission = read_submission(path, expected)
@@ -105,7 +109,9 @@ def grade(
     return PASSED if report.passed_everything(result) else NOT_PASSED
 
 
-def _bench(submission: Submission, course: Course, seed: int | None, isolation: str, start_method: str | None) -> Bench:
+def _bench(
+    submission: Submission, course: Course, seed: int | None, isolation: str | None, start_method: str | None
+) -> Bench:
     """Import torch, fork the zygote, and only then the judging side."""
     from harness.worker import serve
 
@@ -115,8 +121,13 @@ def _bench(submission: Submission, course: Course, seed: int | None, isolation: 
     torch.set_num_threads(1)
     from harness.worker import launch
 
-    method = start_method or launch.best_start_method()
-    launcher = None if isolation == "none" else launch.launcher(method, course.limits.output_bytes)
+    if isolation is None:
+        from harness.worker import offer
+
+        isolation = offer.probe().isolation
+    launcher = None
+    if isolation != "none":
+        launcher = launch.launcher(start_method or launch.best_start_method(), isolation)
     from harness.bench import Bench
 
     return Bench(submission, course, launcher, None, course.seed if seed is None else seed)

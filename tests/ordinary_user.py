@@ -30,9 +30,7 @@ class OrdinaryUser:
 
     python: str
     environment: Mapping[str, str]
-    popen: Mapping[str, Any] = field(
-        default_factory=lambda: {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-    )
+    popen: Mapping[str, Any] = field(default_factory=lambda: {"user": NOBODY, "group": NOBODY, "extra_groups": []})
 
 
 def available() -> bool:
@@ -93,9 +91,7 @@ if __name__ == "__main__":
     try:
         user = prepare(place)
         print(f"{user.python} with {dict(user.environment)}")
-        code = (
-            "import os, sys, torch; print('uid', os.getuid(), 'torch', torch.__version__, 'from', sys.prefix)"
-        )
+        code = "import os, sys, torch; print('uid', os.getuid(), 'torch', torch.__version__, 'from', sys.prefix)"
         subprocess.run([user.python, "-c", code], env=dict(user.environment), check=True, **user.popen)
     finally:
         shutil.rmtree(place)

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ordinary_user
 import pytest
-from refused_calls import REFUSALS, REFUSED, X86_ONLY
 
 from harness.worker import confine, linux
+from tests import ordinary_user
+from tests.refused_calls import REFUSALS, REFUSED, X86_ONLY
 
 REPOSITORY = Path(confine.__file__).parents[2]
 pytestmark = pytest.mark.skipif(
@@ -155,9 +155,7 @@ def test_is_refused(box: Box, kind: str) -> None:
         lines = [line.strip() for line in REFUSED[kind].strip().splitlines()]
     said = box.says("\n".join(f"print({line}, flush=True)" for line in lines)).splitlines()
     assert len(said) == len(lines)
-    let_through = [
-        f"{line} -> {what}" for line, what in zip(lines, said, strict=True) if what not in REFUSALS
-    ]
+    let_through = [f"{line} -> {what}" for line, what in zip(lines, said, strict=True) if what not in REFUSALS]
     assert let_through == []
 
 

@@ -19,10 +19,7 @@ REPOSITORY = Path(confine.__file__).parents[2]
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or linux.landlock_abi() == 0, reason="this kernel offers no Landlock"
 )
-LIMITS = (
-    "readable=(), memory_bytes=1 << 29, cpu_seconds=20, file_bytes=1 << 20, "
-    "open_files=64, threads=8, keep_fds=()"
-)
+LIMITS = "readable=(), memory_bytes=1 << 29, cpu_seconds=20, file_bytes=1 << 20, open_files=64, threads=8, keep_fds=()"
 
 
 def run_alone(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -33,9 +30,7 @@ def run_alone(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
         f"c = confine.Confinement(scratch={str(folder)!r}, {LIMITS})\n"
     )
     command = [sys.executable, "-c", start + textwrap.dedent(code)]
-    return subprocess.run(
-        command, cwd=REPOSITORY, capture_output=True, encoding="utf-8", timeout=60, check=False
-    )
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, encoding="utf-8", timeout=60, check=False)
 
 
 def test_dies_with_its_parent(tmp_path: Path) -> None:

@@ -39,9 +39,7 @@ def test_isolation_follows_what_works() -> None:
 
 
 @linux_only
-@pytest.mark.parametrize(
-    ("code", "says"), [(errno.ENOSYS, "older than 5.13"), (errno.EOPNOTSUPP, "switched off")]
-)
+@pytest.mark.parametrize(("code", "says"), [(errno.ENOSYS, "older than 5.13"), (errno.EOPNOTSUPP, "switched off")])
 def test_says_why_there_is_no_landlock(monkeypatch: pytest.MonkeyPatch, code: int, says: str) -> None:
     def none() -> int:
         ctypes.set_errno(code)

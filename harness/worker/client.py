@@ -6,7 +6,6 @@ submission's worker process, on the reference in this process, or from a recordi
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -17,6 +16,8 @@ from harness.course import Limits
 from harness.outcome import Status, Stop
 from harness.worker import explain, objects, protocol
 from harness.worker.channel import Closed
+from harness.worker.guard import Guard, cpu_seconds
+from harness.worker.homes import UNCONFINED
 from harness.worker.launch import Launcher, Process
 from harness.worker.protocol import Begin, Call, Get, Import, Load, Raised, Ref, Reply, Request, Set
 
@@ -46,41 +47,38 @@ class WorkerLink:
     Args:
         launcher: how workers are made.
         files: the submission.
-        limits: deadlines of one request.
+        limits: what it may use.
     """
 
     def __init__(self, launcher: Launcher, files: Mapping[str, bytes], limits: Limits) -> None:
         self.launcher, self.files, self.limits = launcher, files, limits
         self.process: Process | None = None
         self.printed = ""
+        self.spent = 0.0  # CPU seconds of workers that have ended
 
     def perform(self, request: Request) -> Reply:
         """Send a request and wait for its reply.
 
         Raises:
-            Stop: TIMEOUT, CRASHED or BLOCKED; the worker is gone then and the next `Begin` starts another.
+            Stop: TIMEOUT, CRASHED, BLOCKED or OUT_OF_MEMORY; the worker is gone then and the next `Begin` starts
+                another.
         """
         process = self.process
         if process is None:
             if not isinstance(request, Begin):
                 raise RuntimeError("the check went on after its worker was stopped")
-            process = self.process = self.launcher.launch(self.files)
-        seconds = self._seconds(request)
-        deadline = time.monotonic() + seconds
-
-        def watch() -> None:
-            if time.monotonic() > deadline:
-                raise TimeoutError
-
+            process = self.process = self.launcher.launch(self.files, self.limits)
+        guard = Guard(process, self.limits, request, self.spent)
         try:
-            reply = protocol.decode_reply(process.channel.exchange(protocol.encode_request(request), watch))
+            reply = protocol.decode_reply(process.channel.exchange(protocol.encode_request(request), guard.look))
             if reply.id != request.id:
                 raise protocol.ProtocolError(f"an answer to request {reply.id} where {request.id} was asked")
-        except TimeoutError:
+            guard.look_at_scratch()
+        except Stop:
             self._stop()
-            raise Stop(Status.TIMEOUT, explain.timeout(request, seconds)) from None
+            raise
         except Closed:
-            raise Stop(Status.CRASHED, explain.crashed(request, self._stop())) from None
+            raise self._ended(request) from None
         except protocol.ProtocolError as error:
             self._stop()
             raise Stop(Status.BLOCKED, explain.broken_protocol(error)) from None
@@ -99,17 +97,21 @@ class WorkerLink:
         if self.process is not None:
             self._stop()
 
+    def _ended(self, request: Request) -> Exception:
+        ending = self._stop()
+        if ending == f"exit {UNCONFINED}":
+            return RuntimeError(f"a worker could not be confined: {self.printed.strip()}")
+        if ending == "signal SIGXCPU":
+            return Stop(Status.TIMEOUT, explain.spent(self.limits.submission_seconds))
+        return Stop(Status.CRASHED, explain.crashed(request, ending))
+
     def _stop(self) -> str:
         assert self.process is not None
         process, self.process = self.process, None
+        self.spent += cpu_seconds(process.pid)
         ending = process.end()
         self.printed += process.channel.output.take()
         return ending
-
-    def _seconds(self, request: Request) -> float:
-        if isinstance(request, Begin):
-            return self.limits.start_seconds
-        return self.limits.import_seconds if isinstance(request, Import) else self.limits.call_seconds
 
 
 @dataclass
@@ -209,9 +211,9 @@ class Handle:
         """`Module.to` over there."""
         return self._call("to", args, kwargs)
 
-    def train(self) -> Any:
+    def train(self, mode: bool = True) -> Any:
         """`Module.train` over there."""
-        return self._call("train", (), {})
+        return self._call("train", (mode,), {})
 
     def eval(self) -> Any:
         """`Module.eval` over there."""

@@ -26,9 +26,7 @@ MIB = 1 << 20
 _STACK_BYTES = 8 * MIB
 _ARENA_BYTES = 64 * MIB  # the C library reserves this much address space for each thread's heap
 _MAPPED_BYTES = 256 * MIB  # room for shared libraries that are loaded later: address space, hardly any memory
-_OTHER_TASKS = (
-    2048  # what an ordinary user's other programs may start while a worker runs; see _limit_threads
-)
+_OTHER_TASKS = 2048  # what an ordinary user's other programs may start while a worker runs; see _limit_threads
 # Above systemd's container range and below 2^31: belongs to nobody, and a process id (at most 2^22) fits on
 # top.
 _FIRST_WORKER_UID = 0x70000000
@@ -105,9 +103,7 @@ def prepare(sandbox: bool = True) -> None:
 
 def _prepare_sandbox() -> _Sandbox:
     if sys.platform != "linux":
-        raise ConfinementError(
-            "The sandbox needs Linux with Landlock and seccomp. Use --isolation process here."
-        )
+        raise ConfinementError("The sandbox needs Linux with Landlock and seccomp. Use --isolation process here.")
     abi = linux.landlock_abi()
     if abi < 1:
         raise ConfinementError(
@@ -260,9 +256,7 @@ def _drop_privileges() -> bool:
             except OSError:
                 break  # past the last one; or no CAP_SETPCAP, which no_new_privs makes harmless
     own_user = False
-    needed = (
-        1 << linux.CAP_SETUID | 1 << linux.CAP_KILL
-    )  # without CAP_KILL the parent could not end the worker
+    needed = 1 << linux.CAP_SETUID | 1 << linux.CAP_KILL  # without CAP_KILL the parent could not end the worker
     if os.getuid() == 0 and capabilities & needed == needed:
         own_user = _take_own_user()
     linux.set_capabilities(0, 0)

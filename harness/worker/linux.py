@@ -105,9 +105,7 @@ def set_capabilities(effective: int, permitted: int) -> None:
     """capset(2) for the calling thread; inheritable becomes empty. Bit n is capability n."""
     header = _CapHeader(_CAPABILITY_VERSION_3, 0)
     low = 0xFFFFFFFF
-    data = (_CapData * 2)(
-        _CapData(effective & low, permitted & low, 0), _CapData(effective >> 32, permitted >> 32, 0)
-    )
+    data = (_CapData * 2)(_CapData(effective & low, permitted & low, 0), _CapData(effective >> 32, permitted >> 32, 0))
     if libc().capset(ctypes.byref(header), ctypes.byref(data)) < 0:
         _raise("capset")
 

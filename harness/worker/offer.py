@@ -87,9 +87,7 @@ def _probe_landlock(problems: list[str]) -> int:
             errno.ENOSYS: "was built without it, is older than 5.13, or a container refuses the call",
             errno.EOPNOTSUPP: "has it switched off: add 'landlock' to its 'lsm=' boot parameter",
         }.get(ctypes.get_errno(), "refuses it")
-        problems.append(
-            f"Landlock, which confines files, is missing: the kernel ({platform.release()}) {why}."
-        )
+        problems.append(f"Landlock, which confines files, is missing: the kernel ({platform.release()}) {why}.")
         return 0
     if find_spec("landlock") is None:
         problems.append(
@@ -122,9 +120,7 @@ def _probe_seccomp(problems: list[str]) -> bool:
         problems.append(f"The system call filter could not be made: {error}.")
         return False
     if not works:
-        problems.append(
-            "The kernel did not accept a system call filter (seccomp); a container may forbid it."
-        )
+        problems.append("The kernel did not accept a system call filter (seccomp); a container may forbid it.")
     return works
 
 
