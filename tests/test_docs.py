@@ -7,9 +7,11 @@ import shlex
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 
 from harness import cli
+from harness.course import Limits
 from tests.support.command import ROOT, Command
 from tests.support.shown import BLOCK, documents, up_to_date
 
@@ -93,6 +95,12 @@ def test_commands_and_options_exist(page: Path) -> None:
         for word in words:
             if word.startswith("-"):
                 assert word.partition("=")[0] in known, f"{page_id(page)}: python grade.py{line}"
+
+
+def test_the_limits_shown_are_those_of_the_code() -> None:
+    section = read("docs/instructors.md").partition("## Limits")[2]
+    shown = {name: float(value) for name, value in re.findall(r"^\| `(\w+)` \| (\d+) \|", section, re.MULTILINE)}
+    assert shown == msgspec.structs.asdict(Limits())
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(read(page))], ids=page_id)
