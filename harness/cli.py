@@ -7,6 +7,7 @@ is forked while this process holds nothing that a submission must not find.
 
 from __future__ import annotations
 
+import io
 import platform
 import sys
 from pathlib import Path
@@ -205,6 +206,9 @@ def schema() -> int:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run a command line; returns the exit status. Every failure is one line on stderr, then what to do."""
+    for stream in (sys.stdout, sys.stderr):  # when piped on Windows they may not know ✓; that must not stop the report
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         status: Any = main.main(arguments, prog_name="grade.py", standalone_mode=False)
     except Problem as problem:
