@@ -18,7 +18,7 @@ from harness.outcome import Status, Stop
 from harness.worker import explain, objects, protocol
 from harness.worker.channel import Closed
 from harness.worker.launch import Launcher, Process
-from harness.worker.protocol import Begin, Call, Get, Import, Load, Raised, Ref, Reply, Request, Set
+from harness.worker.protocol import Begin, Call, Get, Import, Load, Raised, Ref, Reply, Request, Set, Value
 
 
 class Link(Protocol):
@@ -76,6 +76,8 @@ class WorkerLink:
             reply = protocol.decode_reply(process.channel.exchange(protocol.encode_request(request), watch))
             if reply.id != request.id:
                 raise protocol.ProtocolError(f"an answer to request {reply.id} where {request.id} was asked")
+            if isinstance(reply, Value):
+                protocol.unpack(reply.value)  # whoever forged a value is stopped here, and blamed
         except TimeoutError:
             self._stop()
             raise Stop(Status.TIMEOUT, explain.timeout(request, seconds)) from None
@@ -217,7 +219,8 @@ def _references(value: object, check: Check) -> object:
             raise ValueError(f"{value!r} belongs to another check, or to the other side")
         return Ref(value._id)
     if isinstance(value, tuple | list):
-        return type(value)(_references(item, check) for item in value)
+        items = [_references(item, check) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, dict):
         return {key: _references(item, check) for key, item in value.items()}
     return value

@@ -11,7 +11,7 @@ from harness.worker.protocol import Import, ProtocolError, Raised, Request
 
 def raise_reply(reply: Raised, what: str) -> NoReturn:
     """Turn a reply that carries an exception into the exception that ends a check."""
-    kind, text = (reply.kinds or ["Exception"])[0], reply.text
+    kind, text = reply.kinds[0], reply.text
     if kind == objects.NO_MODULE:
         raise Stop(
             Status.MISSING, _message("missing.module", "There is no {file} in this submission.", file=f"{text}.py")
@@ -36,7 +36,7 @@ def raise_reply(reply: Raised, what: str) -> NoReturn:
 
 
 def _status(reply: Raised) -> Status:
-    if "NotImplementedError" in reply.kinds:
+    if reply.stub:
         return Status.NOT_STARTED
     if "MemoryError" in reply.kinds or "can't allocate memory" in reply.text:
         return Status.OUT_OF_MEMORY
@@ -48,7 +48,7 @@ def _said(reply: Raised, what: str, trace: tuple[Frame, ...]) -> Message:
     place = f"{trace[-1].file}, line {trace[-1].line}" if trace else what
     if kind in ("SyntaxError", "IndentationError", "TabError"):
         return _message("error.syntax", "Python cannot read {place}: {text}", place=place, text=text)
-    if "NotImplementedError" in reply.kinds:
+    if reply.stub:
         function = trace[-1].function if trace else what
         return _message("not-started", "{function} in {place} is not written yet.", function=function, place=place)
     if kind == "ModuleNotFoundError":
