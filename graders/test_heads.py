@@ -1,8 +1,8 @@
 """Attention with several heads: `CausalSelfAttention` in gpt.py.
 
-Helpers (`split_heads`, `attention_weights`, `merge_heads`) have fixed shapes and are judged directly; `forward` is judged
-as a whole and need not call them. Letters: B batch, T time, C channels, H heads, D channels of one head. Sizes within
-one check are all different where the lesson does not fix them, so that a swapped axis shows.
+Helpers (`split_heads`, `attention_weights`, `merge_heads`) have fixed shapes and are judged directly; `forward` is
+judged as a whole and need not call them. Letters: B batch, T time, C channels, H heads, D channels of one head. Sizes
+within one check are all different where the lesson does not fix them, so that a swapped axis shows.
 
 Tolerances. Manual attention, einsum, loops over heads and `scaled_dot_product_attention`, with masks of -inf, -1e9 and
 -1e5, differ by at most 2e-15 in float64 and 2.4e-7 in float32 on these inputs (tests/test_tolerances.py measures it);
@@ -407,7 +407,7 @@ def test_batch(student, reference, draw):
     "heads.lengths",
     title="forward works at every length from 1 to block_size, and at 128",
     points=3,
-    hint="The mask must fit the text at hand, T x T, not block_size x block_size; and a single token (T = 1) is a text.",
+    hint="The mask must fit the text at hand, T x T, not block_size x block_size; and one token (T = 1) is a text.",
     reproduce="""
 import torch; from gpt import CausalSelfAttention, GPTConfig
 layer = CausalSelfAttention(GPTConfig(vocab_size=5, block_size=16, n_embd=12, n_head=3))

@@ -48,11 +48,11 @@ class Bench:
         if self._link is None or self._exercise != info.exercise:
             self.close()
             self._exercise, self._link = info.exercise, self._make_link()
-        return self._begin(self._link, info)
+        return self.begin(self._link, info)
 
     def reference(self, info: CheckInfo) -> Root:
         """The oracle, ready for this check; its inputs are the `draw` of `inputs`."""
-        return self._begin(self.oracle, info)
+        return self.begin(self.oracle, info)
 
     @staticmethod
     def inputs(reference: Root) -> Handle:
@@ -70,7 +70,8 @@ class Bench:
             self._link.close()
         self._link = None
 
-    def _begin(self, link: Link, info: CheckInfo) -> Root:
+    def begin(self, link: Link, info: CheckInfo) -> Root:
+        """Whatever is behind `link`, ready for this check."""
         check = Check(link, info.id)
         check.begin(check_seed(self.seed, info.id))
         return Root(check)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PATH = Path(__file__).resolve().parents[1] / "student_template"
 PASSED, NOT_PASSED, NOT_GRADED = 0, 1, 2
+_VERSION_LINE = f"%(prog)s %(version)s, Python {platform.python_version()}"
 
 
 class _Commands(click.Group):
@@ -40,9 +41,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(
-    VERSION, prog_name="headcheck", message=f"%(prog)s %(version)s, Python {platform.python_version()}"
-)
+@click.version_option(VERSION, prog_name="headcheck", message=_VERSION_LINE)
 def main() -> None:
     """Grade your work: what is right, what is not, and why.
 
@@ -59,7 +58,7 @@ def main() -> None:
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Draw other inputs than the course's.")
 @click.option("-v", "--verbose", is_flag=True, help="Show what your code printed, and whole tracebacks.")
 @click.option("--isolation", type=click.Choice(["process", "none"]), default="process", show_default=True,
-              help="none: run the code in this process, under your debugger; only for code that you trust.")  # fmt: skip
+              help="none: run the code in this process, under a debugger; only for code that you trust.")  # fmt: skip
 @click.option("--start-method", type=click.Choice(["fork", "spawn"]), help="How the worker process starts.")
 def grade(
     path: Path,
@@ -80,14 +79,14 @@ def grade(
     submission = read_submission(path, expected)
     if sys.stderr.isatty():
         click.echo("Loading PyTorch ...", err=True)
-    method, bench = _bench(submission, course, seed, isolation, start_method)
+    bench = _bench(submission, course, seed, isolation, start_method)
 
     from rich.console import Console
 
     from harness import report, session, terminal
 
     try:
-        result = session.grade(bench, chosen, start_method=method)
+        result = session.grade(bench, chosen)
     finally:
         if bench.launcher is not None:
             bench.launcher.close()
@@ -105,9 +104,7 @@ def grade(
     return PASSED if report.passed_everything(result) else NOT_PASSED
 
 
-def _bench(
-    submission: Submission, course: Course, seed: int | None, isolation: str, start_method: str | None
-) -> tuple[str, Bench]:
+def _bench(submission: Submission, course: Course, seed: int | None, isolation: str, start_method: str | None) -> Bench:
     """Import torch, fork the zygote, and only then the judging side."""
     from harness.worker import serve
 
@@ -121,7 +118,7 @@ def _bench(
     launcher = None if isolation == "none" else launch.launcher(method, course.limits.output_bytes)
     from harness.bench import Bench
 
-    return method, Bench(submission, course, launcher, None, course.seed if seed is None else seed)
+    return Bench(submission, course, launcher, None, course.seed if seed is None else seed)
 
 
 @main.command(name="list")
@@ -132,9 +129,9 @@ def list_checks() -> int:
     course = read_course()
     from rich.console import Console
 
-    from harness import authoring
+    from harness import session, terminal
 
-    Console(highlight=False).print(authoring.table_of_checks(course))
+    terminal.show_checks(course, session.collect(course), Console(highlight=False))
     return PASSED
 
 

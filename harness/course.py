@@ -28,6 +28,7 @@ class Exercise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     title: str
     files: tuple[str, ...]
     lesson: str = ""  # which part of the lesson it belongs to
+    bonus: bool = False  # its points come on top of the core exercises
 
     @property
     def grader(self) -> str:

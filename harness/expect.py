@@ -12,23 +12,25 @@ from typing import NoReturn
 
 import torch
 
+from harness.messages import message
+from harness.observe import observe
 from harness.outcome import Evidence, Message, Status, Stop, StudentError
 
 
 def tensor(actual: object, shape: Sequence[int] | None = None, *, what: str) -> torch.Tensor:
     """`actual`, if it is a tensor of that shape whose values are all finite."""
+    observe(actual)
     if not isinstance(actual, torch.Tensor):
-        _fail("expect.tensor", "{what} should be a tensor; it is {actual}.", what, "a tensor", describe(actual))
+        _fail("expect.tensor", what, "a tensor", describe(actual))
     if actual.is_complex():
-        _fail("expect.real", "{what} should hold real numbers; it is {actual}.", what, "real", _dtype(actual))
+        _fail("expect.real", what, "real", _dtype(actual))
     if shape is not None and tuple(actual.shape) != tuple(shape):
         wanted, got = str(tuple(shape)), str(tuple(actual.shape))
-        _fail("expect.shape", "{what} has shape {actual}; it should be {expected}.", what, wanted, got)
+        _fail("expect.shape", what, wanted, got)
     if actual.is_floating_point() and not bool(torch.isfinite(actual).all()):
         where = _first(~torch.isfinite(actual))
         _fail(
             "expect.finite",
-            "{what} contains {actual} at {where}.",
             what,
             "finite numbers",
             _number(actual, where),
@@ -52,7 +54,7 @@ def close(actual: object, expected: torch.Tensor | float, *, atol: float, what: 
     got = tensor(actual, expected.shape, what=what)
     if got.dtype != expected.dtype:
         wanted, have = _dtype(expected), _dtype(got)
-        _fail("expect.dtype", "{what} has dtype {actual}; it should be {expected}.", what, wanted, have)
+        _fail("expect.dtype", what, wanted, have)
     if expected.numel() == 0:
         return
     difference = (got.double() - expected.double()).abs()
@@ -61,7 +63,6 @@ def close(actual: object, expected: torch.Tensor | float, *, atol: float, what: 
         where = _first(difference > atol)
         _fail(
             "expect.close",
-            "{what} differs from the expected values, first at {where}.",
             what,
             _number(expected, where),
             _number(got, where),
@@ -73,14 +74,14 @@ def close(actual: object, expected: torch.Tensor | float, *, atol: float, what: 
 
 def number(actual: object, expected: float, *, atol: float, what: str) -> None:
     """`actual` is a number (or a tensor of one element) within `atol` of `expected`."""
+    observe(actual)
     value = actual.item() if isinstance(actual, torch.Tensor) and actual.numel() == 1 else actual
     if isinstance(value, bool) or not isinstance(value, int | float):
-        _fail("expect.number", "{what} should be a number; it is {actual}.", what, f"{expected:.6g}", describe(actual))
+        _fail("expect.number", what, f"{expected:.6g}", describe(actual))
     error = abs(value - expected)
     if not error <= atol:
         _fail(
             "expect.number-close",
-            "{what} is {actual}; it should be {expected}.",
             what,
             f"{expected:.6g}",
             f"{value:.6g}",
@@ -91,10 +92,9 @@ def number(actual: object, expected: float, *, atol: float, what: str) -> None:
 
 def equal(actual: object, expected: object, *, what: str) -> None:
     """`actual` is exactly `expected`, type included. For counts, names and lists, not for floats."""
+    observe(actual)
     if type(actual) is not type(expected) or actual != expected:
-        _fail(
-            "expect.equal", "{what} is {actual}; it should be {expected}.", what, describe(expected), describe(actual)
-        )
+        _fail("expect.equal", what, describe(expected), describe(actual))
 
 
 def zero(actual: torch.Tensor, *, atol: float, what: str) -> None:
@@ -110,7 +110,6 @@ def same(first: torch.Tensor, second: torch.Tensor, *, atol: float, what: str) -
         where = _first((first.double() - second.double()).abs() > atol)
         _fail(
             "expect.same",
-            "{what} should not change here, but it does, first at {where}.",
             what,
             _number(first, where),
             _number(second, where),
@@ -131,7 +130,6 @@ def varies(first: torch.Tensor, second: torch.Tensor, *, by: float, what: str) -
     if error <= by:
         _fail(
             "expect.varies",
-            "{what} should change here, but it stays the same.",
             what,
             f"a difference of more than {by:g}",
             f"{error:.3g}",
@@ -140,10 +138,11 @@ def varies(first: torch.Tensor, second: torch.Tensor, *, by: float, what: str) -
         )
 
 
-def true(condition: bool, message: str, *, what: str, expected: str, actual: str) -> None:
-    """For what no other comparison says. `message` is a plain sentence; author's texts only."""
+def true(condition: bool, sentence: str, *, what: str, expected: str, actual: str) -> None:
+    """For what no other comparison says. `sentence` is the author's, over `what`, `expected` and `actual`."""
     if not condition:
-        _fail("expect.true", message, what, expected, actual)
+        said = Message("expect.true", sentence, {"what": what, "expected": expected, "actual": actual})
+        raise Stop(Status.FAILED, said, evidence=Evidence(what=what, expected=expected, actual=actual))
 
 
 def raises(call: Callable[[], object], kind: str, *, mentions: Sequence[object] = (), what: str) -> None:
@@ -156,10 +155,10 @@ def raises(call: Callable[[], object], kind: str, *, mentions: Sequence[object] 
     except StudentError as error:
         if "NotImplementedError" in error.kinds or error.status not in (Status.ERROR, Status.NOT_STARTED):
             raise
+        observe((error.kinds[0], error.said))
         if kind not in error.kinds:
             _fail(
                 "expect.raises-kind",
-                "{what} should raise {expected}; it raised {actual}.",
                 what,
                 kind,
                 f"{error.kinds[0]}: {error.said}"[:200],
@@ -168,14 +167,14 @@ def raises(call: Callable[[], object], kind: str, *, mentions: Sequence[object] 
         if absent:
             _fail(
                 "expect.raises-text",
-                "The {kind} of {what} should name the numbers concerned: {expected}.",
                 what,
                 ", ".join(str(item) for item in mentions),
                 error.said[:200],
                 kind=kind,
             )
         return
-    _fail("expect.raises", "{what} should raise {expected}; it returned {actual}.", what, kind, describe(answer))
+    observe(answer if isinstance(answer, torch.Tensor) else describe(answer))
+    _fail("expect.raises", what, kind, describe(answer))
 
 
 def describe(value: object) -> str:
@@ -190,7 +189,6 @@ def describe(value: object) -> str:
 
 def _fail(
     identity: str,
-    text: str,
     what: str,
     expected: str,
     actual: str,
@@ -198,14 +196,12 @@ def _fail(
     *,
     tolerance: float | None = None,
     error: float | None = None,
-    kind: str = "",
+    **more: str,
 ) -> NoReturn:
     place = "" if where is None else "[" + ", ".join(map(str, where)) + "]"
-    params: dict[str, str | int | float | bool] = {"what": what, "expected": expected, "actual": actual}
-    params |= {"where": place} if place else {}
-    params |= {"kind": kind} if kind else {}
+    said = message(identity, what=what, expected=expected, actual=actual, where=place, **more)
     evidence = Evidence(what=what, expected=expected, actual=actual, tolerance=tolerance, error=error, where=place)
-    raise Stop(Status.FAILED, Message(identity, text, params), evidence=evidence)
+    raise Stop(Status.FAILED, said, evidence=evidence)
 
 
 def _first(mask: torch.Tensor) -> tuple[int, ...]:

@@ -53,8 +53,8 @@ class Draw:
 class Modules:
     """A set of modules given as source text, imported under their own names but kept apart from all others.
 
-    The reference's `gpt` and a wrong version's `gpt` can so live in one process. While code of the set runs its imports,
-    the names stand for the set; afterwards `sys.modules` is as before.
+    The reference's `gpt` and a wrong version's `gpt` can so live in one process. While code of the set runs its
+    imports, the names stand for the set; afterwards `sys.modules` is as before.
 
     Args:
         sources: module name -> source text.

@@ -10,7 +10,9 @@ import pytest
 
 from harness.bench import Bench
 from harness.grading import CheckInfo
-from harness.outcome import Evidence, Frame, Message, Status, Stop
+from harness.messages import message
+from harness.observe import observing
+from harness.outcome import Evidence, Frame, Message, Status, Stop, StudentError
 from harness.worker.client import Handle, Root
 
 
@@ -21,6 +23,7 @@ class Ended(msgspec.Struct, kw_only=True, omit_defaults=True):
     message: Message
     evidence: Evidence | None = None
     trace: tuple[Frame, ...] = ()
+    raised: tuple[str, str] | None = None  # class and text of the submission's exception
     detail: str = ""
 
 
@@ -28,15 +31,26 @@ class GradingPlugin:
     """Runs checks against a bench; collects how they ended.
 
     Args:
-        bench: the submission and the oracle.
+        bench: the submission and the oracle; None when checks are only collected.
         friendly: replace pytest's traceback of a failed check by the message for the student.
     """
 
-    def __init__(self, bench: Bench, *, friendly: bool = False) -> None:
-        self.bench, self.friendly = bench, friendly
+    def __init__(self, bench: Bench | None, *, friendly: bool = False) -> None:
+        self._bench, self.friendly = bench, friendly
         self.checks: list[CheckInfo] = []
         self.output: dict[str, str] = {}
         self.ended: dict[str, Ended] = {}
+        self.seen: dict[str, list[object]] = {}
+
+    @property
+    def bench(self) -> Bench:
+        assert self._bench is not None, "checks run only against a bench"
+        return self._bench
+
+    def turn_to(self, bench: Bench) -> None:
+        """Judge another submission from here on, forgetting what the last one's checks did."""
+        self._bench = bench
+        self.output, self.ended, self.seen = {}, {}, {}
 
     def pytest_configure(self, config: pytest.Config) -> None:
         config.addinivalue_line("markers", "check(info): a check that counts; see harness.grading.check")
@@ -78,6 +92,12 @@ class GradingPlugin:
                 report.longrepr = plain_text(info, ended)
         return report
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+        with observing() as seen:
+            self.seen[info_of(pyfuncitem).id] = seen
+            return (yield)
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_runtest_metadata(self, item: pytest.Item) -> dict[str, Any]:
         return {"check": info_of(item).id}
@@ -97,17 +117,16 @@ def info_of(item: pytest.Item) -> CheckInfo:
 
 def explain(error: BaseException, traceback: str) -> Ended:
     """How a check ended that raised `error`. Whatever is not foreseen is the grader's fault, never the student's."""
+    if isinstance(error, StudentError):
+        raised = (error.kinds[0], error.said)
+        return Ended(status=error.status, message=error.message, trace=error.trace, raised=raised)
     if isinstance(error, Stop):
         return Ended(status=error.status, message=error.message, evidence=error.evidence, trace=error.trace)
     if isinstance(error, AssertionError):
         text = str(error).partition("\n")[0] or "an assertion of this check does not hold"
-        return Ended(status=Status.FAILED, message=Message("check.assertion", "{text}", {"text": text[:500]}))
-    message = Message(
-        "grader-error",
-        "This check broke down ({kind}). That is the grader's fault, not yours; it costs no points.",
-        {"kind": type(error).__name__},
-    )
-    return Ended(status=Status.GRADER_ERROR, message=message, detail=traceback[-8000:])
+        return Ended(status=Status.FAILED, message=message("check.assertion", text=text[:500]))
+    broken = message("grader-error", kind=type(error).__name__)
+    return Ended(status=Status.GRADER_ERROR, message=broken, detail=traceback[-8000:])
 
 
 def plain_text(info: CheckInfo, ended: Ended) -> str:

@@ -6,6 +6,7 @@ The structs below are the format; `schema/report.schema.json` is made from them 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,9 @@ class CheckResult(msgspec.Struct, kw_only=True):
     trace: list[Frame] = []
     reproduce: str = ""  # lines for a Python prompt
     output: str = ""  # what the submission printed during the check, capped
+    misconception: str = ""  # id of the known mistake that reproduces this answer
+    caused_by: str = ""  # id of the check whose mistake explains this one's
+    hidden: bool = False  # a student's copy shows hint and points only
     detail: str = ""  # for instructors: the grader's own traceback, when it is at fault
     seconds: float = 0.0
 
@@ -48,15 +52,52 @@ class ExerciseResult(msgspec.Struct, kw_only=True):
     title: str
     earned: float
     possible: float
+    bonus: bool = False
     checks: list[CheckResult]
 
 
 class Score(msgspec.Struct, kw_only=True):
-    """`undecided` points belong to checks that wait for a person or could not be judged; they are within `possible`."""
+    """The points of a submission.
+
+    `earned` out of `possible` in the exercises that are no bonus; `bonus` earned in those that are. `undecided` points,
+    within `possible`, belong to checks that wait for a person or could not be judged. `final` is what counts: earned,
+    bonus and adjustments together.
+    """
 
     earned: float
     possible: float
+    bonus: float = 0.0
     undecided: float = 0.0
+    final: float
+
+
+class Adjustment(msgspec.Struct, kw_only=True):
+    """Points given or taken beside the checks, with a reason that can be shown: kind is `late`, `by-hand` or
+    `follow-through`."""
+
+    kind: str
+    points: float
+    reason: Text
+    check: str = ""  # or exercise, if it concerns one
+
+
+class Student(msgspec.Struct, kw_only=True):
+    """Whose submission it is, as the roster or the layout of the submissions says."""
+
+    id: str
+    name: str = ""
+    email: str = ""
+    section: str = ""
+    ids: dict[str, str] = {}  # in learning platforms: canvas, sis, login, moodle, gradescope, ...
+
+
+class Attempt(msgspec.Struct, kw_only=True):
+    """Which of a student's attempts was judged."""
+
+    number: int = 1
+    submitted: str | None = None  # ISO 8601 with offset
+    late_seconds: float = 0.0
+    others: list[str] = []  # names of attempts that do not count
 
 
 class SubmissionInfo(msgspec.Struct, kw_only=True):
@@ -89,23 +130,30 @@ class Report(msgspec.Struct, kw_only=True):
     environment: Environment
     seed: int
     score: Score
+    adjustments: list[Adjustment] = []
+    student: Student | None = None
+    attempt: Attempt | None = None
     review: bool  # a grader was at fault: a person should look
     exercises: list[ExerciseResult]
     started: str  # ISO 8601 with offset
     seconds: float
 
 
-def total(exercises: list[ExerciseResult]) -> Score:
-    """The score over exercises. Points are rounded to two decimals once, here."""
-    checks = [check for exercise in exercises for check in exercise.checks]
+def total(exercises: list[ExerciseResult], adjustments: Iterable[Adjustment] = ()) -> Score:
+    """The score over exercises and adjustments, never below 0. Points are rounded to two decimals once, here."""
+    core = [check for exercise in exercises if not exercise.bonus for check in exercise.checks]
+    bonus = [check for exercise in exercises if exercise.bonus for check in exercise.checks]
+    everything = [check.points for check in core + bonus] + [adjustment.points for adjustment in adjustments]
     return Score(
-        earned=points(check.points for check in checks),
-        possible=points(check.possible for check in checks),
-        undecided=points(check.possible for check in checks if check.status in UNDECIDED),
+        earned=points(check.points for check in core),
+        possible=points(check.possible for check in core),
+        bonus=points(check.points for check in bonus),
+        undecided=points(check.possible for check in core if check.status in UNDECIDED),
+        final=max(0.0, points(everything)),
     )
 
 
-def points(values: Any) -> float:
+def points(values: Iterable[float]) -> float:
     """A sum of points, exact to two decimals."""
     return round(math.fsum(values), 2)
 

@@ -1,4 +1,7 @@
-"""One submission through pytest: checks run, outcomes become a report."""
+"""Submissions through pytest: checks run, outcomes become reports.
+
+One pytest session judges any number of submissions: graders are collected once, and their tests run again for each.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,23 @@ import io
 import os
 import platform
 import time
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import pytest_jsonreport.plugin
+import pytest_jsonreport.plugin  # type: ignore[import-untyped]
 import torch
 
-from harness import VERSION, files, report
-from harness.bench import Bench
+from harness import VERSION, diagnosis, files, report
+from harness.authoring.variants import load_variants
+from harness.bench import Bench, reference_modules
 from harness.course import ROOT, Course, Exercise
+from harness.diagnosis import Footprint
 from harness.grading import CheckInfo
+from harness.messages import message
 from harness.outcome import Message, Status
-from harness.plugin import GradingPlugin
+from harness.plugin import GradingPlugin, info_of
 from harness.problem import Problem
 from harness.report import CheckResult, ExerciseResult, Report, Text
 from harness.submission import Submission
@@ -31,94 +38,167 @@ _WITHOUT = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "
             "threadexception", "unraisableexception", "warnings", "debugging", "setuponly", "setupplan")  # fmt: skip
 
 
-def grade(bench: Bench, exercises: tuple[Exercise, ...], *, start_method: str) -> Report:
-    """Judge a submission.
+@dataclass(frozen=True)
+class Job:
+    """One submission to judge, and who gets the report.
 
     Args:
-        bench: the submission, its workers and the oracle.
+        bench: the submission, its workers and the oracle. It is closed afterwards.
         exercises: what to judge.
-        start_method: how the workers are started, for the report.
+        deliver: called with the report.
+    """
+
+    bench: Bench
+    exercises: tuple[Exercise, ...]
+    deliver: Callable[[Report], None]
+
+
+def grade(bench: Bench, exercises: tuple[Exercise, ...]) -> Report:
+    """Judge one submission.
 
     Raises:
         Problem: the graders themselves cannot be run.
         KeyboardInterrupt: the user stopped it.
     """
-    began, started = time.monotonic(), datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-    plugin = GradingPlugin(bench)
-    try:
-        record = run_pytest(plugin, [ROOT / "graders" / exercise.grader for exercise in exercises])
-    finally:
-        bench.close()
-    tests = {test["metadata"]["check"]: test for test in record["tests"] if "metadata" in test}
-    results = [_result(info, plugin, tests.get(info.id)) for info in plugin.checks]
-    grouped = [_exercise(exercise, results) for exercise in exercises]
-    launcher = bench.launcher
-    return Report(
-        submission=_submission(bench.submission),
-        course=_course(bench.course),
-        environment=report.Environment(
-            headcheck=VERSION,
-            python=platform.python_version(),
-            torch=str(torch.__version__),
-            platform=platform.platform(),
-            isolation="none" if launcher is None else launcher.isolation,
-            start_method="none" if launcher is None else start_method,
-        ),
-        seed=bench.seed,
-        score=report.total(grouped),
-        review=any(result.status is Status.GRADER_ERROR for result in results),
-        exercises=grouped,
-        started=started,
-        seconds=round(time.monotonic() - began, 3),
-    )
+    reports: list[Report] = []
+    grade_all([Job(bench, exercises, reports.append)], exercises)
+    return reports[0]
 
 
-def run_pytest(plugin: GradingPlugin, paths: list[Path], *, collect_only: bool = False) -> dict[str, Any]:
-    """Run the checks in `paths`; returns the record of pytest-json-report.
+def grade_all(jobs: Iterable[Job], exercises: tuple[Exercise, ...]) -> None:
+    """Judge submissions one after the other, as `jobs` gives them.
+
+    Args:
+        jobs: taken one by one; the next is asked for when the report of the last has been delivered.
+        exercises: all that a job may name; their graders are collected at the start.
 
     Raises:
-        Problem: a grader cannot be collected, or pytest itself failed.
+        Problem: the graders themselves cannot be run.
         KeyboardInterrupt: the user stopped it.
     """
-    recorder = pytest_jsonreport.plugin.JSONReport()
+    _run_pytest(_Rounds(jobs), exercises)
+
+
+def collect(course: Course) -> list[CheckInfo]:
+    """Every check of the course, in order, without running one."""
+    plugin = GradingPlugin(None)
+    _run_pytest(plugin, course.exercise, "--collect-only")
+    return plugin.checks
+
+
+class _Recorder(pytest_jsonreport.plugin.JSONReport):  # type: ignore[misc]
+    """pytest-json-report's record of one round.
+
+    What it does once a session is left out: declaring hooks (`_Rounds` does) and signing up to be removed at the end.
+    """
+
+    pytest_addhooks = None
+    pytest_configure = None
+
+
+class _Rounds(GradingPlugin):
+    """Runs the collected checks once for each job."""
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        super().__init__(None)
+        self.jobs = jobs
+        self.diagnosis: diagnosis.Diagnosis | None = None  # made when something has failed
+
+    def pytest_addhooks(self, pluginmanager: pytest.PytestPluginManager) -> None:
+        pluginmanager.add_hookspecs(pytest_jsonreport.plugin.Hooks)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Interrupted("the graders could not be collected")
+        for job in self.jobs:
+            self.turn_to(job.bench)
+            wanted = {exercise.id for exercise in job.exercises}
+            items = [item for item in session.items if info_of(item).exercise in wanted]
+            try:
+                job.deliver(self._round(session, job, items))
+            finally:
+                job.bench.close()
+        return True
+
+    def _round(self, session: pytest.Session, job: Job, items: list[pytest.Item]) -> Report:
+        began, started = time.monotonic(), datetime.datetime.now().astimezone()
+        config = session.config
+        recorder = _Recorder(config)
+        config.pluginmanager.register(recorder)
+        try:
+            recorder.pytest_sessionstart(session)
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            recorder.pytest_sessionfinish(session)
+        finally:
+            config.pluginmanager.unregister(recorder)
+            reporter = config.pluginmanager.get_plugin("terminalreporter")
+            if reporter is not None:
+                reporter.stats.clear()  # it would keep every test of every submission
+        tests = {test["metadata"]["check"]: test for test in recorder.report["tests"] if "metadata" in test}
+        results = [_result(info, self, tests.get(info.id)) for info in map(info_of, items)]
+        grouped = [_exercise(exercise, results) for exercise in job.exercises]
+        if any(result.status is not Status.PASSED for result in results):
+            self._diagnose(grouped, job.bench, session.items)
+        return _report(job, grouped, started.isoformat(timespec="seconds"), time.monotonic() - began)
+
+    def _diagnose(self, grouped: list[ExerciseResult], bench: Bench, items: list[pytest.Item]) -> None:
+        if self.diagnosis is None:
+            graders = ROOT / "graders"
+            known = diagnosis.candidates(load_variants(graders / "misconceptions"), load_variants(graders / "accepted"))
+            self.diagnosis = diagnosis.Diagnosis(known, reference_modules().sources, items)
+        checks = [check.id for exercise in grouped for check in exercise.checks]
+        footprints = {id: Footprint(self.ended.get(id), self.seen.get(id, [])) for id in checks}
+        diagnosis.tell(self.diagnosis, grouped, footprints, bench)
+
+
+def _run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], *more: str) -> None:
+    broken = _Broken()
     arguments = ["-q", "-s", "--tb=short", f"--rootdir={ROOT}", f"--confcutdir={ROOT / 'graders'}", "-c",
                  str(ROOT / "pyproject.toml"), "-o", "addopts=", "--import-mode=importlib",
                  "-p", "pytest_jsonreport.plugin", "--json-report-file=none",
-                 "--json-report-omit", "log", "streams", "keywords", "--"]  # fmt: skip
-    arguments = [word for name in _WITHOUT for word in ("-p", f"no:{name}")] + arguments
-    if collect_only:
-        arguments.insert(0, "--collect-only")
+                 "--json-report-omit", "log", "streams", "keywords", "collectors"]  # fmt: skip
+    arguments += [word for name in _WITHOUT for word in ("-p", f"no:{name}")]
+    paths = [str(ROOT / "graders" / exercise.grader) for exercise in exercises]
     shown = io.StringIO()
     gc.collect()
     gc.freeze()  # pytest collects garbage several times; over torch's heap that takes longer than the checks
     with _quiet_environment(), contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
-        code = pytest.main([*arguments, *map(str, paths)], plugins=[recorder, plugin])
-    if code == pytest.ExitCode.INTERRUPTED and not _broken_collectors(recorder.report):
+        code = pytest.main([*arguments, *more, "--", *paths], plugins=[plugin, broken])
+    if broken.text:
+        raise Problem("The graders could not be run.", broken.text[-4000:])
+    if code == pytest.ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
-    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or recorder.report is None:
-        raise Problem("The graders could not be run.", _broken_collectors(recorder.report) or shown.getvalue()[-4000:])
-    return recorder.report
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        raise Problem("The graders could not be run.", shown.getvalue()[-4000:])
+
+
+class _Broken:
+    """What pytest said of grader files that it could not collect."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.text += f"{report.longreprtext}\n"
 
 
 @contextlib.contextmanager
-def _quiet_environment() -> Any:
+def _quiet_environment() -> Iterator[None]:
     """pytest obeys variables of the environment; grades must not."""
-    kept = {name: os.environ.pop(name) for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS") if name in os.environ}
-    autoload = os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    ours = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
+    before = {name: os.environ.get(name) for name in ours}
+    os.environ.update(ours)
     try:
         yield
     finally:
-        os.environ.update(kept)
-        os.environ.pop("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
-        if autoload is not None:
-            os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = autoload
-
-
-def _broken_collectors(record: dict[str, Any] | None) -> str:
-    """What pytest said of grader files that it could not collect."""
-    collectors = (record or {}).get("collectors", [])
-    return "\n".join(str(item.get("longrepr", "")) for item in collectors if item["outcome"] == "failed")[-4000:]
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _result(info: CheckInfo, plugin: GradingPlugin, test: dict[str, Any] | None) -> CheckResult:
@@ -144,12 +224,35 @@ def _result(info: CheckInfo, plugin: GradingPlugin, test: dict[str, Any] | None)
     elif test is not None and test["outcome"] == "passed" and all(s.get("outcome") == "passed" for s in stages):
         result.status, result.points = Status.PASSED, info.points
     else:
-        result.message = Text("grader-error.lost", "This check did not run to its end; that is the grader's fault.")
+        result.message = as_text(message("grader-error.lost"))
     return result
 
 
-def as_text(message: Message) -> Text:
-    return Text(message.id, message.render(), message.params)
+def as_text(said: Message) -> Text:
+    """A message as the report stores it."""
+    return Text(said.id, said.render(), said.params)
+
+
+def _report(job: Job, grouped: list[ExerciseResult], started: str, seconds: float) -> Report:
+    bench = job.bench
+    return Report(
+        submission=_submission(bench.submission),
+        course=_course(bench.course),
+        environment=report.Environment(
+            headcheck=VERSION,
+            python=platform.python_version(),
+            torch=str(torch.__version__),
+            platform=platform.platform(),
+            isolation="none" if bench.launcher is None else bench.launcher.isolation,
+            start_method="none" if bench.launcher is None else bench.launcher.method,
+        ),
+        seed=bench.seed,
+        score=report.total(grouped),
+        review=any(check.status is Status.GRADER_ERROR for exercise in grouped for check in exercise.checks),
+        exercises=grouped,
+        started=started,
+        seconds=round(seconds, 3),
+    )
 
 
 def _exercise(exercise: Exercise, results: list[CheckResult]) -> ExerciseResult:
@@ -157,6 +260,7 @@ def _exercise(exercise: Exercise, results: list[CheckResult]) -> ExerciseResult:
     return ExerciseResult(
         id=exercise.id,
         title=exercise.title,
+        bonus=exercise.bonus,
         earned=report.points(check.points for check in checks),
         possible=report.points(check.possible for check in checks),
         checks=checks,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness import files
+from harness.messages import message
 from harness.outcome import Message
 from harness.problem import Problem
 
@@ -63,14 +64,12 @@ def read_submission(path: Path, expected: tuple[str, ...]) -> Submission:
     else:
         raise Problem(f"There is no {path}.", "Give the folder (or the .py file) that holds your work.")
     if not any(name in found for name in expected):
-        notes.append(_message("submission.nothing", "None of the files of this course is here: {files}.",
-                              files=", ".join(expected)))  # fmt: skip
+        notes.append(message("submission.nothing", files=", ".join(expected)))
     for name in expected:
         if (path / name).is_dir():
-            notes.append(_message("submission.folder", "{file} is a folder; it should be a file.", file=name))
+            notes.append(message("submission.folder", file=name))
         if name in found and (problem := _unreadable(found[name])):
-            notes.append(_message("submission.encoding", "{file} is not saved as UTF-8 text ({problem}). Open it in "
-                                  "your editor and save it with the encoding UTF-8.", file=name, problem=problem))  # fmt: skip
+            notes.append(message("submission.encoding", file=name, problem=problem))
     name = path.name or path.resolve().name
     return Submission(name, found, tuple(notes))
 
@@ -82,7 +81,7 @@ def _read_folder(path: Path) -> tuple[dict[str, bytes], list[Message]]:
     for item in sorted(_walk(path)):
         name = item.relative_to(path).as_posix()
         if item.is_symlink():
-            notes.append(_message("submission.link", "{file} is a link; links are not followed.", file=name))
+            notes.append(message("submission.link", file=name))
             continue
         if not item.is_file():
             continue
@@ -120,7 +119,3 @@ def _unreadable(content: bytes) -> str:
     except (SyntaxError, UnicodeDecodeError) as error:
         return str(error)
     return ""
-
-
-def _message(identity: str, text: str, **params: str) -> Message:
-    return Message(identity, text, dict(params))

@@ -7,8 +7,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from harness.course import Course
+from harness.grading import CheckInfo
 from harness.outcome import UNDECIDED, Status
-from harness.report import CheckResult, ExerciseResult, Report
+from harness.report import CheckResult, ExerciseResult, Report, points
 
 _MARKS = {Status.PASSED: ("✓", "green"), Status.NOT_STARTED: ("·", "dim"), Status.PENDING: ("…", "yellow")}
 _WORDS = {
@@ -50,6 +52,23 @@ def show(report: Report, console: Console, *, verbose: bool = False) -> None:
     step = next_step(report)
     if step:
         console.print(Text.assemble(("Next: ", "bold"), step))
+
+
+def show_checks(course: Course, checks: list[CheckInfo], console: Console) -> None:
+    """Print the exercises with their checks and points."""
+    for exercise in course.exercise:
+        own = [check for check in checks if check.exercise == exercise.id]
+        table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+        table.add_column(no_wrap=True)
+        table.add_column(ratio=1)
+        table.add_column(justify="right")
+        total = points(check.points for check in own)
+        table.add_row(Text(exercise.id, "bold"), Text(exercise.title, "bold"), Text(f"{total:g}", "bold"))
+        for check in own:
+            table.add_row(check.id, Text(check.title), f"{check.points:g}")
+        console.print(table)
+        console.print()
+    console.print(Text(f"{points(check.points for check in checks):g} points"))
 
 
 def next_step(report: Report) -> str:

@@ -110,8 +110,8 @@ class CausalSelfAttention(nn.Module):
     def attention_weights(self, q: Tensor, k: Tensor) -> Tensor:
         """How much each position (row) attends to each position (column), head by head.
 
-        q, k: (B, H, T, D). Returns (B, H, T, T), for any T: every row sums to 1, and what lies in the future
-        of a row is exactly 0. Equation 1 of Vaswani et al. 2017, before the values come in. No dropout here.
+        q, k: (B, H, T, D), T up to block_size. Returns (B, H, T, T): every row sums to 1, and the future of a
+        row is exactly 0. Equation 1 of Vaswani et al. 2017, before the values come in. No dropout here.
         """
         # --- answer: heads: score every query against every key, hide the future, make each row sum to 1
         # --- more: The scores are scaled, as in the equation that the docstring names.
@@ -196,9 +196,7 @@ class GPT(nn.Module):
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
 
-    def forward(
-        self, idx: Tensor, targets: Tensor | None = None, start: int = 0
-    ) -> tuple[Tensor, Tensor | None]:
+    def forward(self, idx: Tensor, targets: Tensor | None = None, start: int = 0) -> tuple[Tensor, Tensor | None]:
         """Scores for the next character at every position.
 
         idx: (B, T) numbers of characters. targets: (B, T), the character that really follows each, or None.

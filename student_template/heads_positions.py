@@ -15,12 +15,12 @@ from gpt import GPT, CausalSelfAttention, CharTokenizer, GPTConfig
 FIRST, SECOND = "白日依山尽", "山依日白尽"  # the same five characters; the last one stays last
 POEM = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。"  # 王之涣，登鹳雀楼: the small vocabulary
 
-# Smallest and largest difference over 200 seeds with vocabularies of 5 and 60 characters, float32:
-# layers -> (without positions, with positions). Rounding alone is around 1e-7.
+# Where the differences lie that `order_row` measured over 200 seeds, rounded outwards, in float32:
+# layers -> (without positions, with positions). Rounding errors alone reach about 1e-7.
 EXPECTED = {
-    1: ((0.0, 1e-7), (7e-4, 2.7e-2)),
-    2: ((5e-3, 1.4e-1), (2e-3, 6.2e-2)),
-    3: ((9e-3, 1.7e-1), (5e-3, 8.6e-2)),
+    1: ((0.0, 2e-7), (1e-3, 2e-2)),
+    2: ((6e-3, 9e-2), (5e-3, 5e-2)),
+    3: ((1e-2, 2e-1), (4e-3, 9e-2)),
 }
 
 
@@ -64,9 +64,7 @@ def order_table(seed: int = 0) -> list[tuple[int, float, float]]:
     The lesson shows one and two layers; its first exercise asks for three as well: three rows, in this order.
     """
     # TODO (order): return the lesson's two rows and the one that its exercise asks for.
-    raise NotImplementedError(
-        "order_table: return the lesson's two rows and the one that its exercise asks for"
-    )
+    raise NotImplementedError("order_table: return the lesson's two rows and the one that its exercise asks for")
 
 
 def show_heads() -> None:

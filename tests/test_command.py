@@ -1,4 +1,4 @@
-"""The real command on the smallest examples: what a person gets for the reference, the template and mistakes in typing."""
+"""The real command on the smallest examples: the reference, the template, a mistake in typing."""
 
 from __future__ import annotations
 

@@ -30,9 +30,7 @@ def course() -> Iterator[SimpleNamespace]:
             del sys.modules[name]
 
 
-def attention(
-    course: SimpleNamespace, n_embd: int = 24, n_head: int = 3, rotary: bool = False, **more: object
-):
+def attention(course: SimpleNamespace, n_embd: int = 24, n_head: int = 3, rotary: bool = False, **more: object):
     torch.manual_seed(1)
     config = course.gpt.GPTConfig(vocab_size=5, n_embd=n_embd, n_head=n_head, **more)
     made = course.rope.RotaryCausalSelfAttention if rotary else course.gpt.CausalSelfAttention
@@ -223,12 +221,8 @@ def test_turning_keeps_lengths_and_scores_know_only_the_distance(course) -> None
     assert torch.allclose(once, course.rope.apply_rope(x, 3 * positions), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "error"), [(torch.float32, 1e-3), (torch.float16, 2e-2), (torch.bfloat16, 0.1)]
-)
-def test_the_dtype_is_kept_and_angles_do_not_drift_in_half_precision(
-    course, dtype: torch.dtype, error: float
-) -> None:
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 1e-3), (torch.float16, 2e-2), (torch.bfloat16, 0.1)])
+def test_the_dtype_is_kept_and_angles_do_not_drift_in_half_precision(course, dtype: torch.dtype, error: float) -> None:
     x, positions = draw(3, 64, 8).clamp(-3, 3), torch.arange(4032, 4096)
     turned = course.rope.apply_rope(x.to(dtype), positions)
     assert turned.dtype == dtype

@@ -72,9 +72,7 @@ def test_an_answer_becomes_an_instruction_and_a_stub_that_names_its_function() -
 
 
 def test_a_long_instruction_is_wrapped_and_survives_quotes_and_backslashes() -> None:
-    instruction = (
-        r'say "hello" with a \n, ' + "and then go on for so long that no line could ever hold all of it" * 2
-    )
+    instruction = r'say "hello" with a \n, ' + "and then go on for so long that no line could ever hold all of it" * 2
     text = render(f"def f():\n    # --- answer: ex: {instruction}\n    return 1\n    # --- end\n", "f.py")
     assert max(map(len, text.splitlines())) <= 110
     namespace: dict[str, object] = {}
@@ -106,9 +104,7 @@ def test_a_long_instruction_is_wrapped_and_survives_quotes_and_backslashes() -> 
         ("    # --- omit\n    return 1\n    # --- end", 2, "without its answers"),
     ],
 )
-def test_markers_that_cannot_be_followed_are_named_with_their_line(
-    body: str, line: int, problem: str
-) -> None:
+def test_markers_that_cannot_be_followed_are_named_with_their_line(body: str, line: int, problem: str) -> None:
     with pytest.raises(MarkerError, match=problem) as error:
         render(f"def f():\n{body}\n", "reference/f.py")
     assert str(error.value).startswith("reference/f.py:")

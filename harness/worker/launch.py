@@ -38,7 +38,8 @@ class Process(Protocol):
 class Launcher(Protocol):
     """Makes workers for submissions."""
 
-    isolation: str
+    isolation: str  # sandbox or process
+    method: str  # fork or spawn
 
     def launch(self, files: Mapping[str, bytes]) -> Process: ...
 
@@ -72,6 +73,7 @@ class ForkLauncher:
     """Workers forked from a zygote, which is itself forked from this process at once."""
 
     isolation = "process"
+    method = "fork"
 
     def __init__(self, output_limit: int) -> None:
         from harness.worker import zygote  # its imports are POSIX's
@@ -122,6 +124,7 @@ class SpawnLauncher:
     """Workers started as fresh interpreters: works everywhere, costs an `import torch` each."""
 
     isolation = "process"
+    method = "spawn"
 
     def __init__(self, output_limit: int) -> None:
         self.output_limit = output_limit

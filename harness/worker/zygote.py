@@ -1,8 +1,8 @@
 """The process that forks workers: torch is imported once, every worker starts from a copy of it.
 
 It holds torch and this package, never the graders, the reference or a submission, and stays single-threaded: a fork
-of a process that ran torch on two threads hangs. The judge commands it over a socket; when the judge is gone it kills its
-workers and ends.
+of a process that ran torch on two threads hangs. The judge commands it over a socket; when the judge is gone it kills
+its workers and ends.
 """
 
 from __future__ import annotations

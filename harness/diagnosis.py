@@ -1,0 +1,221 @@
+"""Names the mistake: which known wrong answer gives exactly what the student's code gave.
+
+The wrong versions of `graders/misconceptions/` are run in this process, which trusts them, on the same inputs and
+weights, and what the checks saw of them is compared with what they saw of the student. A mistake is named only if it
+reproduces every failing value check of an exercise. Wrong versions run only when something failed, cheapest check
+first, and what they gave is kept for the next submission.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+
+import pytest
+import torch
+
+from harness.authoring.variants import Variant
+from harness.bench import Bench
+from harness.grading import CheckInfo
+from harness.observe import Mismatch, alike, observing
+from harness.oracle import Modules
+from harness.outcome import Status
+from harness.plugin import Ended, explain, info_of
+from harness.report import CheckResult, ExerciseResult, Text
+from harness.worker import objects
+from harness.worker.client import Link, LocalLink
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """How a check ended and what it saw of the answers, in order.
+
+    `ended` is None when the check passed. A footprint that is not `complete` stops at an answer that did not match
+    the student's, where running on was useless.
+    """
+
+    ended: Ended | None
+    seen: Sequence[object]
+    complete: bool = True
+
+    @property
+    def is_about_values(self) -> bool:
+        """Whether numbers were compared, or the code raised on the way to them."""
+        if self.ended is None or self.ended.status not in (Status.FAILED, Status.ERROR):
+            return False
+        if self.ended.status is Status.ERROR:
+            return self.ended.raised is not None
+        return bool(self.seen) and isinstance(self.seen[-1], torch.Tensor | float)
+
+    def reproduces(self, other: Footprint) -> bool:
+        """Whether both failed in the same way on the same answers, but for rounding."""
+        if self.ended is None or other.ended is None or self.ended.status is not other.ended.status:
+            return False
+        return self.ended.raised == other.ended.raised and self.matches(other.seen)
+
+    def matches(self, seen: Sequence[object]) -> bool:
+        """Whether the answers are alike, as far as this footprint goes."""
+        known = len(self.seen)
+        if known > len(seen) or (self.complete and known < len(seen)):
+            return False
+        return all(map(alike, seen, self.seen))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A known mistake, in the reference's convention or in another that is as right (`form`)."""
+
+    mistake: Variant
+    form: Variant | None = None
+
+    @contextmanager
+    def patched(self, modules: Mapping[str, ModuleType]) -> Iterator[None]:
+        with ExitStack() as stack:
+            if self.form is not None:
+                stack.enter_context(self.form.patched(modules))
+            stack.enter_context(self.mistake.patched(modules))
+            yield
+
+
+def candidates(mistakes: Sequence[Variant], accepted: Sequence[Variant]) -> list[Candidate]:
+    """Every known mistake alone, then in every accepted convention that leaves the mistaken function alone.
+
+    Args:
+        mistakes: the misconceptions.
+        accepted: right answers; those with a `convention` give other values than the reference.
+    """
+    return [Candidate(mistake) for mistake in mistakes] + [
+        Candidate(mistake, form)
+        for form in accepted
+        for mistake in mistakes
+        if form.convention and form.exercise == mistake.exercise and not form.touches & mistake.touches
+    ]
+
+
+class Diagnosis:
+    """Finds the mistake behind failing checks.
+
+    Args:
+        known: what can be named.
+        sources: the reference's, module name -> text. They are loaded anew, apart from the oracle's.
+        items: the collected checks.
+    """
+
+    def __init__(self, known: Sequence[Candidate], sources: Mapping[str, str], items: Sequence[pytest.Item]) -> None:
+        self.known = known
+        self.modules = Modules(sources, "reference")
+        self.tests = {info_of(item).id: item for item in items}
+        self.footprints: dict[tuple[int, str, int], Footprint] = {}
+
+    def name(
+        self, exercise: str, failed: Mapping[str, Footprint], passed: Sequence[str], bench: Bench
+    ) -> Candidate | None:
+        """The known mistake that reproduces all of `failed`, or None.
+
+        Args:
+            exercise: whose mistakes are tried.
+            failed: footprints of the failing checks by id, cheapest first.
+            passed: ids of the checks that passed: of several mistakes that fit, one that fails there does not.
+            bench: the oracle and the seed.
+        """
+        left = [candidate for candidate in self.known if candidate.mistake.exercise == exercise]
+        for check, footprint in failed.items():
+            left = [candidate for candidate in left if self.reproduces(candidate, check, footprint, bench)]
+        if len({candidate.mistake.id for candidate in left}) > 1:
+            for check in passed:
+                fitting = [candidate for candidate in left if self._run(candidate, check, bench, None).ended is None]
+                left = fitting or left
+        return left[0] if left else None
+
+    def reproduces(self, candidate: Candidate, check: str, footprint: Footprint, bench: Bench) -> bool:
+        """Whether `check` fails on a known mistake as it failed on the student's code. Runs what is not known yet."""
+        key = (self.known.index(candidate), check, bench.seed)
+        known = self.footprints.get(key)
+        if known is None or (not known.complete and known.matches(footprint.seen)):
+            known = self.footprints[key] = self._run(candidate, check, bench, footprint.seen)
+        return known.complete and known.reproduces(footprint)
+
+    def _run(self, candidate: Candidate, check: str, bench: Bench, expected: Sequence[object] | None) -> Footprint:
+        item = self.tests[check]
+        assert isinstance(item, pytest.Function)
+        modules = {name: self.modules.load(name) for name in self.modules.sources}
+        link = LocalLink(objects.Objects(self.modules.load))
+        seen: list[object] = []
+        try:
+            with candidate.patched(modules), observing(expected) as seen:
+                ended = run_check(item.function, info_of(item), bench, link)
+        except Mismatch:
+            return Footprint(None, seen, complete=False)
+        return Footprint(ended, seen)
+
+
+def run_check(function: Callable[..., object], info: CheckInfo, bench: Bench, link: Link) -> Ended | None:
+    """Run one check outside pytest, with `link` as the student; how it ended, or None when it passed."""
+    reference = bench.reference(info)
+    given = {"student": lambda: bench.begin(link, info), "reference": lambda: reference,
+             "draw": lambda: bench.inputs(reference)}  # fmt: skip
+    wanted = inspect.signature(function).parameters
+    try:
+        function(**{name: make() for name, make in given.items() if name in wanted})
+    except Exception as error:  # noqa: BLE001 - explained below, as pytest's report of it would be
+        return explain(error, "")
+    return None
+
+
+def tell(
+    diagnosis: Diagnosis, results: Sequence[ExerciseResult], footprints: Mapping[str, Footprint], bench: Bench
+) -> None:
+    """Name mistakes in a report's results, and link what follows from an earlier failure to it.
+
+    Args:
+        diagnosis: what can be named.
+        results: of one submission, in the course's order: a mistake in one exercise explains failures in those after
+            it. `hint`, `misconception` and `caused_by` are filled in.
+        footprints: what each check saw of this submission.
+        bench: the oracle and the seed.
+    """
+    named: list[tuple[Candidate, str]] = []  # with the check that tells its story
+    for result in results:
+        failing = [check for check in result.checks if footprints[check.id].is_about_values]
+        for candidate, root in named:
+            for check in failing:
+                if diagnosis.reproduces(candidate, check.id, footprints[check.id], bench):
+                    check.caused_by, check.misconception = root, candidate.mistake.id
+        failing = [check for check in failing if not check.caused_by]
+        passed = [check.id for check in result.checks if check.status is Status.PASSED]
+        others = [c for c in result.checks if c.status is Status.FAILED and c not in failing and not c.caused_by]
+        for group in (failing, *([check] for check in others)):
+            ordered = sorted(group, key=lambda check: check.seconds)
+            found = ordered and diagnosis.name(
+                result.id, {check.id: footprints[check.id] for check in ordered}, passed, bench
+            )
+            if found:
+                named.append((found, group[0].id))
+                _name(group, found.mistake)
+    _link_equal_errors([check for result in results for check in result.checks])
+
+
+def _name(group: Sequence[CheckResult], mistake: Variant) -> None:
+    for check in group:
+        check.misconception = mistake.id
+        check.hint = Text(f"{mistake.id}.hint", mistake.hint)
+    for check in group[1:]:
+        check.caused_by = group[0].id
+
+
+def _link_equal_errors(checks: Sequence[CheckResult]) -> None:
+    """Code that raises raises in every check that runs it: told once, at the first."""
+    first: dict[tuple[object, ...], str] = {}
+    for check in checks:
+        if check.caused_by or check.message is None or check.status not in (Status.ERROR, Status.MISSING):
+            continue
+        place = check.trace[-1] if check.trace else None
+        kind = str(check.message.params.get("kind", ""))
+        key = (check.status, place.file, place.line, kind) if place else (check.status, check.message.text)
+        if key in first:
+            check.caused_by = first[key]
+        else:
+            first[key] = check.id
