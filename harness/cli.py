@@ -7,6 +7,7 @@ is forked while this process holds nothing that a submission must not find.
 
 from __future__ import annotations
 
+import io
 import platform
 import sys
 from pathlib import Path
@@ -59,6 +60,8 @@ def main() -> None:
 @click.option("-v", "--verbose", is_flag=True, help="Show what your code printed, and whole tracebacks.")
 @click.option("--isolation", type=click.Choice(["process", "none"]), default="process", show_default=True,
               help="none: run the code in this process, under a debugger; only for code that you trust.")  # fmt: skip
+@click.option("--call-seconds", type=click.FloatRange(0.1, 3600), metavar="SECONDS",
+              help="How long one call of your code may take, instead of the course's limit.")  # fmt: skip
 @click.option("--start-method", type=click.Choice(["fork", "spawn"]), help="How the worker process starts.")
 def grade(
     path: Path,
@@ -67,6 +70,7 @@ def grade(
     seed: int | None,
     verbose: bool,
     isolation: str,
+    call_seconds: float | None,
     start_method: str | None,
 ) -> int:
     """Grade PATH: a folder or one .py file; student_template/ by default."""
@@ -74,6 +78,8 @@ def grade(
     from harness.submission import read_submission
 
     course = read_course()
+    if call_seconds is not None:
+        course = course.with_limits(call_seconds=call_seconds)
     chosen = course.select(exercise)
     expected = tuple(dict.fromkeys(name for item in chosen for name in item.files))
     submission = read_submission(path, expected)
@@ -90,13 +96,16 @@ def grade(
     finally:
         if bench.launcher is not None:
             bench.launcher.close()
-    terminal.show(result, Console(highlight=False), verbose=verbose)
     target = json_path or Path("report.json")
+    problem: OSError | None = None
     try:
-        report.write(result, target)
+        report.write(result, target)  # before anything is shown: whoever reads may stop reading
     except OSError as error:
-        raise Problem(f"The report could not be written to {target}: {error.strerror}.",
-                      "Name another place with --json FILE.") from error  # fmt: skip
+        problem = error
+    terminal.show(result, Console(highlight=False), verbose=verbose)
+    if problem is not None:
+        raise Problem(f"The report could not be written to {target}: {problem.strerror}.",
+                      "Name another place with --json FILE.")  # fmt: skip
     click.echo(f"Report: {target}")
     if result.review:
         raise Problem("A grader broke down; the report is marked for review.",
@@ -165,6 +174,9 @@ def schema() -> int:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run a command line; returns the exit status. Every failure is one line on stderr, then what to do."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a pipe on Windows, say, may know neither ✓ nor 山
+            stream.reconfigure(errors="replace")
     try:
         status: Any = main.main(arguments, prog_name="grade.py", standalone_mode=False)
     except Problem as problem:
@@ -173,7 +185,8 @@ def run(arguments: list[str] | None = None) -> int:
             click.echo(problem.help, err=True)
         return NOT_GRADED
     except click.ClickException as error:
-        error.show()
+        click.echo(f"grade.py: {error.format_message()}", err=True)
+        click.echo("`python grade.py grade --help` shows what can be asked.", err=True)
         return NOT_GRADED
     except (KeyboardInterrupt, click.Abort):
         click.echo("\ngrade.py: stopped.", err=True)

@@ -52,6 +52,10 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     exercise: tuple[Exercise, ...]
     limits: Limits = Limits()
 
+    def with_limits(self, **changed: float) -> Course:
+        """The same course with other limits."""
+        return msgspec.structs.replace(self, limits=msgspec.structs.replace(self.limits, **changed))
+
     def select(self, wanted: str | None) -> tuple[Exercise, ...]:
         """The exercises named in a comma-separated list, in the course's order; all for None.
 

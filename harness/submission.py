@@ -53,16 +53,11 @@ def read_submission(path: Path, expected: tuple[str, ...]) -> Submission:
     Raises:
         Problem: there is nothing there that could be graded.
     """
-    if path.is_dir():
-        found, notes = _read_folder(path)
-    elif path.is_file():
-        if path.suffix != ".py":
-            raise Problem(f"{path} is not a .py file.", "Give a folder, or one .py file.")
-        found, notes = {path.name: path.read_bytes()}, []
-    elif path.exists():
-        raise Problem(f"{path} is neither a folder nor a file.", "Give a folder, or one .py file.")
-    else:
-        raise Problem(f"There is no {path}.", "Give the folder (or the .py file) that holds your work.")
+    try:
+        found, notes = _read(path)
+    except OSError as error:
+        raise Problem(f"{error.filename or path} could not be read: {error.strerror}.",
+                      "Give the folder (or the .py file) that holds your work.") from error  # fmt: skip
     if not any(name in found for name in expected):
         notes.append(message("submission.nothing", files=", ".join(expected)))
     for name in expected:
@@ -72,6 +67,18 @@ def read_submission(path: Path, expected: tuple[str, ...]) -> Submission:
             notes.append(message("submission.encoding", file=name, problem=problem))
     name = path.name or path.resolve().name
     return Submission(name, found, tuple(notes))
+
+
+def _read(path: Path) -> tuple[dict[str, bytes], list[Message]]:
+    if path.is_dir():
+        return _read_folder(path)
+    if path.is_file():
+        if path.suffix != ".py":
+            raise Problem(f"{path} is not a .py file.", "Give a folder, or one .py file.")
+        return {path.name: path.read_bytes()}, []
+    if path.exists():
+        raise Problem(f"{path} is neither a folder nor a file.", "Give a folder, or one .py file.")
+    raise Problem(f"There is no {path}.", "Give the folder (or the .py file) that holds your work.")
 
 
 def _read_folder(path: Path) -> tuple[dict[str, bytes], list[Message]]:

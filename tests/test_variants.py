@@ -9,12 +9,8 @@ from harness.authoring.variants import Variant, VariantError, load_variants
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = ("gpt", "rope", "heads_positions")
-REFERENCE = {
-    f"{name}.py": (ROOT / "reference" / f"{name}.py").read_text(encoding="utf-8") for name in MODULES
-}
-VARIANTS = {
-    kind: load_variants(ROOT / "graders" / kind) for kind in ("accepted", "misconceptions", "degenerate")
-}
+REFERENCE = {f"{name}.py": (ROOT / "reference" / f"{name}.py").read_text(encoding="utf-8") for name in MODULES}
+VARIANTS = {kind: load_variants(ROOT / "graders" / kind) for kind in ("accepted", "misconceptions", "degenerate")}
 EVERY = [variant for kind in VARIANTS.values() for variant in kind]
 EXERCISES = ("heads", "order", "rope")
 

@@ -16,12 +16,8 @@ from harness.authoring.variants import Variant, load_variants
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = ("gpt", "rope", "heads_positions")
-REFERENCE = {
-    f"{name}.py": (ROOT / "reference" / f"{name}.py").read_text(encoding="utf-8") for name in MODULES
-}
-VARIANTS = {
-    kind: load_variants(ROOT / "graders" / kind) for kind in ("accepted", "misconceptions", "degenerate")
-}
+REFERENCE = {f"{name}.py": (ROOT / "reference" / f"{name}.py").read_text(encoding="utf-8") for name in MODULES}
+VARIANTS = {kind: load_variants(ROOT / "graders" / kind) for kind in ("accepted", "misconceptions", "degenerate")}
 CONVENTIONS = ("rope.half-split", "rope.half-split-reversed", "rope.sign-reversed")
 
 
@@ -192,17 +188,13 @@ def test_an_accepted_form_equals_the_reference(variant: Variant) -> None:
         for name, value in found.items():
             if name == "refused":  # the wording is free, the numbers are not
                 assert str(value).startswith("ValueError") and "30" in str(value) and "4" in str(value)
-            elif name.startswith(
-                "table"
-            ):  # float32: a subtraction in float64 differs by its rounding, 2e-9 here
+            elif name.startswith("table"):  # float32: a subtraction in float64 differs by its rounding, 2e-9 here
                 assert alike(value, expected[name], 1e-8), name
             elif name != "count" or variant.id != "heads.divmod-check":  # which makes proj before qkv
                 assert alike(value, expected[name], 1e-14), name
         return
     assert str(found["refused"]).startswith("ValueError") and "5" in str(found["refused"])
-    float32 = (
-        1e-7  # frequencies in float32 are declared good enough: the error that this makes at these angles
-    )
+    float32 = 1e-7  # frequencies in float32 are declared good enough: the error that this makes at these angles
     for D, base in ((8, 10000.0), (6, 100.0)):
         assert spectrum_error(course(variant), D, base) < float32
     conventions = [None, *(v for v in VARIANTS["accepted"] if v.id in CONVENTIONS)]

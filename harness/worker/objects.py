@@ -150,6 +150,7 @@ def _describe_owner(owner: object) -> str:
 def reset(seed: int) -> None:
     """Put the process-wide state of torch back to its defaults and seed every generator with `seed`."""
     torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
     torch.set_grad_enabled(True)
     if torch.are_deterministic_algorithms_enabled():  # the setter imports torch's compiler: two seconds
         torch.use_deterministic_algorithms(False)

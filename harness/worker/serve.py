@@ -55,6 +55,8 @@ def settle(home: Path, output: socket.socket | None) -> None:
     sys.path[:] = [str(home / SUBMISSION), *kept]
     importlib.invalidate_caches()
     warnings.resetwarnings()
+    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.simplefilter("ignore", category)  # Python's own defaults, whatever -W this process was started with
     if output is not None:
         _redirect(output)
 

@@ -79,9 +79,14 @@ def _serve() -> None:
 def _become_command(request: dict[str, object]) -> None:
     os.chdir(str(request["cwd"]))
     os.environ.update(request["env"])  # type: ignore[arg-type]
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for name, target in (("out", 1), ("err", 2)):
-        os.dup2(os.open(str(request[name]), os.O_WRONLY | os.O_CREAT, 0o644), target)
+    for file, flags, target in (
+        (os.devnull, os.O_RDONLY, 0),
+        (request["out"], os.O_WRONLY | os.O_CREAT, 1),
+        (request["err"], os.O_WRONLY | os.O_CREAT, 2),
+    ):
+        descriptor = os.open(str(file), flags, 0o644)
+        os.dup2(descriptor, target)
+        os.close(descriptor)  # else every worker would inherit it
     from harness.cli import run
 
     status = 70  # what an exception that escapes looks like from outside
