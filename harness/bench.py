@@ -55,7 +55,7 @@ class Bench:
 
     def reference(self, info: CheckInfo) -> Root:
         """The oracle, ready for this check; its inputs are the `draw` of `inputs`."""
-        return self.begin(self.oracle, info)
+        return self.begin(self.oracle, info, oracle=True)
 
     @staticmethod
     def inputs(reference: Root) -> Handle:
@@ -73,9 +73,9 @@ class Bench:
             self._link.close()
         self._link = None
 
-    def begin(self, link: Link, info: CheckInfo) -> Root:
+    def begin(self, link: Link, info: CheckInfo, *, oracle: bool = False) -> Root:
         """Whatever is behind `link`, ready for this check."""
-        check = Check(link, info.id)
+        check = Check(link, info.id, oracle)
         check.begin(check_seed(self.seed, info.id))
         return Root(check)
 

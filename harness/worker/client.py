@@ -114,12 +114,20 @@ class WorkerLink:
         return self.limits.import_seconds if isinstance(request, Import) else self.limits.call_seconds
 
 
+class OracleError(Exception):
+    """The reference raised, or lacks what a check asks it for. That is never the student's fault."""
+
+
 @dataclass
 class Check:
-    """The check that is running: numbers its requests, and names what they are about in messages."""
+    """The check that is running: numbers its requests, and names what they are about in messages.
+
+    What stops a request is the submission's doing; with `oracle`, it is the course's.
+    """
 
     link: Link
     name: str
+    oracle: bool = False
     next_id: int = 0
     names: dict[int, str] = field(default_factory=dict)
 
@@ -137,7 +145,16 @@ class Check:
 
         Raises:
             Stop: the submission raised, lacks what was asked for, or was stopped.
+            OracleError: the reference did.
         """
+        try:
+            return self._ask(make, what)
+        except Stop as stop:
+            if self.oracle:
+                raise OracleError(f"the reference, asked for {what}: {stop}") from stop
+            raise
+
+    def _ask(self, make: Callable[[int], Request], what: str) -> Any:
         self.next_id += 1
         request = make(self.next_id)
         try:

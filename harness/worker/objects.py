@@ -110,7 +110,8 @@ class Objects:
             return getattr(owner, name)
         except AttributeError as error:
             # A property that fails inside is the student's error; a name that is not there is a missing name.
-            if error.obj is owner and error.name == name:
+            # (nn.Module hides the first behind the second: a property is found on the class.)
+            if error.obj is owner and error.name == name and not hasattr(type(owner), name):
                 raise Unmet(NO_ATTRIBUTE, _utf8(f"{_describe_owner(owner)}.{name}", MAX_NAME)) from None
             raise
 
