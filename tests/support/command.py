@@ -27,9 +27,14 @@ class Finished:
 
 
 class Command:
-    """The server, started at the first use."""
+    """The server, started at the first use.
 
-    def __init__(self) -> None:
+    Args:
+        root: the checkout whose command is run.
+    """
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self.root = root
         self.server: subprocess.Popen[str] | None = None
 
     def run(self, *arguments: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> Finished:
@@ -43,7 +48,7 @@ class Command:
         if self.server is None:
             self.server = subprocess.Popen(
                 [sys.executable, "-m", "tests.support.command"],
-                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
+                cwd=self.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
             )  # fmt: skip
         assert self.server.stdin is not None and self.server.stdout is not None
         with tempfile.TemporaryDirectory() as folder:
