@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from pathlib import Path
 
 from harness import files
@@ -12,6 +14,7 @@ from harness.submission import Submission
 from harness.worker import objects
 from harness.worker.client import Check, Handle, Link, LocalLink, Root, WorkerLink
 from harness.worker.launch import Launcher
+from harness.worker.protocol import Reply, Request
 
 
 def reference_modules(folder: Path = ROOT / "reference") -> Modules:
@@ -52,7 +55,7 @@ class Bench:
 
     def reference(self, info: CheckInfo) -> Root:
         """The oracle, ready for this check; its inputs are the `draw` of `inputs`."""
-        return self.begin(self.oracle, info)
+        return self.begin(self.oracle, info, oracle=True)
 
     @staticmethod
     def inputs(reference: Root) -> Handle:
@@ -70,9 +73,9 @@ class Bench:
             self._link.close()
         self._link = None
 
-    def begin(self, link: Link, info: CheckInfo) -> Root:
+    def begin(self, link: Link, info: CheckInfo, *, oracle: bool = False) -> Root:
         """Whatever is behind `link`, ready for this check."""
-        check = Check(link, info.id)
+        check = Check(link, info.id, oracle)
         check.begin(check_seed(self.seed, info.id))
         return Root(check)
 
@@ -84,4 +87,12 @@ class Bench:
             for name, content in self.submission.files.items()
             if name.endswith(".py") and "/" not in name
         }
-        return LocalLink(objects.Objects(Modules(sources, self.submission.name).load, Path(self.submission.name)))
+        return _Visible(objects.Objects(Modules(sources, self.submission.name).load, Path(self.submission.name)))
+
+
+class _Visible(LocalLink):
+    """The submission in this process, under a debugger: what it prints is seen, though pytest's own output is not."""
+
+    def perform(self, request: Request) -> Reply:
+        with contextlib.redirect_stdout(sys.__stdout__), contextlib.redirect_stderr(sys.__stderr__):
+            return super().perform(request)

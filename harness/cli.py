@@ -95,13 +95,16 @@ def grade(
     finally:
         if bench.launcher is not None:
             bench.launcher.close()
-    terminal.show(result, Console(highlight=False), verbose=verbose)
     target = json_path or Path("report.json")
+    problem: OSError | None = None
     try:
-        report.write(result, target)
+        report.write(result, target)  # before anything is shown: whoever reads may stop reading
     except OSError as error:
-        raise Problem(f"The report could not be written to {target}: {error.strerror}.",
-                      "Name another place with --json FILE.") from error  # fmt: skip
+        problem = error
+    terminal.show(result, Console(highlight=False), verbose=verbose)
+    if problem is not None:
+        raise Problem(f"The report could not be written to {target}: {problem.strerror}.",
+                      "Name another place with --json FILE.")  # fmt: skip
     click.echo(f"Report: {target}")
     if result.review:
         raise Problem("A grader broke down; the report is marked for review.",
@@ -141,9 +144,10 @@ def list_checks() -> int:
     course = read_course()
     from rich.console import Console
 
-    from harness import session, terminal
+    from harness import session
+    from harness.authoring import tables
 
-    terminal.show_checks(course, session.collect(course), Console(highlight=False))
+    tables.show_checks(course, session.collect(course), Console(highlight=False))
     return PASSED
 
 
@@ -173,8 +177,7 @@ def check_course(quick: bool, exercise: str | None, jobs: int | None) -> int:
     from rich.console import Console
     from rich.progress import Progress
 
-    from harness import terminal
-    from harness.authoring import prove
+    from harness.authoring import prove, tables
     from harness.authoring.variants import VariantError
     from harness.course import read_course
 
@@ -189,7 +192,7 @@ def check_course(quick: bool, exercise: str | None, jobs: int | None) -> int:
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("Proving the course", total=len(chosen))
         verdicts = prove.prove(course, chosen, seeds, jobs=jobs or 0, done=lambda: bar.advance(task))
-    terminal.show_proof(course, verdicts, len(seeds), console)
+    tables.show_proof(course, verdicts, len(seeds), console)
     return NOT_PASSED if any(verdict.problems for verdict in verdicts) else PASSED
 
 
@@ -206,8 +209,8 @@ def schema() -> int:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run a command line; returns the exit status. Every failure is one line on stderr, then what to do."""
-    for stream in (sys.stdout, sys.stderr):  # when piped on Windows they may not know ✓; that must not stop the report
-        if isinstance(stream, io.TextIOWrapper):
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a pipe on Windows, say, may know neither ✓ nor 山
             stream.reconfigure(errors="replace")
     try:
         status: Any = main.main(arguments, prog_name="grade.py", standalone_mode=False)
@@ -217,7 +220,8 @@ def run(arguments: list[str] | None = None) -> int:
             click.echo(problem.help, err=True)
         return NOT_GRADED
     except click.ClickException as error:
-        error.show()
+        click.echo(f"grade.py: {error.format_message()}", err=True)
+        click.echo("`python grade.py grade --help` shows what can be asked.", err=True)
         return NOT_GRADED
     except (KeyboardInterrupt, click.Abort):
         click.echo("\ngrade.py: stopped.", err=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.machinery
+import linecache
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -105,7 +106,10 @@ class Modules:
 
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
-        exec(compile(self.sources[name], f"{self.label}/{name}.py", "exec"), module.__dict__)
+        file, source = f"{self.label}/{name}.py", self.sources[name]
+        # For tracebacks and a debugger: there may be no such file where we are.
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        exec(compile(source, file, "exec"), module.__dict__)
 
 
 class ReferenceLink:

@@ -170,8 +170,13 @@ class _Rounds(GradingPlugin):
     def _diagnose(self, grouped: list[ExerciseResult], bench: Bench, items: list[pytest.Item]) -> None:
         if self.diagnosis is None:
             graders = ROOT / "graders"
-            known = diagnosis.candidates(load_variants(graders / "misconceptions"), load_variants(graders / "accepted"))
-            self.diagnosis = diagnosis.Diagnosis(known, reference_modules().sources, items)
+            sources = reference_modules().sources
+            known: list[diagnosis.Candidate] = []  # none where the reference is not, with a recording
+            if sources:
+                known = diagnosis.candidates(
+                    load_variants(graders / "misconceptions"), load_variants(graders / "accepted")
+                )
+            self.diagnosis = diagnosis.Diagnosis(known, sources, items)
         checks = [check.id for exercise in grouped for check in exercise.checks]
         footprints = {id: Footprint(self.ended.get(id), self.seen.get(id, [])) for id in checks}
         diagnosis.tell(self.diagnosis, grouped, footprints, bench)

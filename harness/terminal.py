@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import codeop
+import re
 
-from rich.console import Console, Group
-from rich.padding import Padding
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.authoring.prove import Verdict
-from harness.course import Course
-from harness.grading import CheckInfo
-from harness.outcome import UNDECIDED, Status
-from harness.report import CheckResult, ExerciseResult, Report, points
+from harness.outcome import UNDECIDED, Frame, Status
+from harness.report import CheckResult, ExerciseResult, Report
 
-_MARKS = {Status.PASSED: ("✓", "green"), Status.NOT_STARTED: ("·", "dim"), Status.PENDING: ("…", "yellow")}
+WIDTH = 100  # of prose and tables, at most
+IN_FULL = 3  # stories told with numbers and code; of the others, the hint
+MESSAGE_LINES, MESSAGE_CHARACTERS = 10, 800
+
+# Sign, its stand-in where a terminal knows ASCII only, style.
+_MARKS = {Status.PASSED: ("✓", "+", "green"), Status.NOT_STARTED: ("·", "-", "dim"),
+          Status.PENDING: ("…", ".", "yellow"), Status.GRADER_ERROR: ("!", "!", "yellow")}  # fmt: skip
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _WORDS = {
     Status.FAILED: "failed",
     Status.NOT_STARTED: "not started",
@@ -38,67 +42,27 @@ def show(report: Report, console: Console, *, verbose: bool = False) -> None:
         console: plain when it is not a terminal or NO_COLOR is set; rich sees to that.
         verbose: with what the submission printed, and its whole tracebacks.
     """
-    console.print(Text.assemble((report.course.title, "bold"), f"  {report.submission.name}"))
+    console.print(Text.assemble((report.course.title, "bold"), "  ", _text(report.submission.name)))
     for note in report.submission.notes:
-        console.print(Text(f"Note: {note.text}", "yellow"))
+        console.print(_text(f"Note: {note.text}", "yellow"))
+    told = 0
     for exercise in report.exercises:
         console.print()
-        console.print(_table(exercise))
+        console.print(_table(exercise, console))
         for group in _stories(exercise):
-            console.print(Padding(_story(group, verbose), (1, 0, 0, 2)))
+            _tell(console, group, whole=_stopped(exercise), short=told >= IN_FULL and not verbose, verbose=verbose)
+            told += 1
         if verbose:
             for check in exercise.checks:
                 if check.output:
-                    console.print(Padding(_printed(check), (1, 0, 0, 2)))
+                    _printed(check, console)
     console.print()
+    if told > IN_FULL and not verbose:
+        console.print(Text(f"The first {IN_FULL} are told in full; -v tells all.", "dim"))
     console.print(_score(report))
     step = next_step(report)
     if step:
-        console.print(Text.assemble(("Next: ", "bold"), step))
-
-
-def show_checks(course: Course, checks: list[CheckInfo], console: Console) -> None:
-    """Print the exercises with their checks and points."""
-    for exercise in course.exercise:
-        own = [check for check in checks if check.exercise == exercise.id]
-        table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-        table.add_column(no_wrap=True)
-        table.add_column(ratio=1)
-        table.add_column(justify="right")
-        total = points(check.points for check in own)
-        table.add_row(Text(exercise.id, "bold"), Text(exercise.title, "bold"), Text(f"{total:g}", "bold"))
-        for check in own:
-            table.add_row(check.id, Text(check.title), f"{check.points:g}")
-        console.print(table)
-        console.print()
-    console.print(Text(f"{points(check.points for check in checks):g} points"))
-
-
-def show_proof(course: Course, verdicts: Sequence[Verdict], seeds: int, console: Console) -> None:
-    """Print what the self-proof of a course found: a table of counts, then every exception."""
-    must = {
-        "reference": "all points",
-        "template": "no points",
-        "accepted": "all points",
-        "misconception": "loses points, is named",
-        "degenerate": "no points",
-    }
-    table = Table(box=None, padding=(0, 2), pad_edge=False)
-    table.add_column("exercise")
-    for kind, meaning in must.items():
-        table.add_column(f"{kind}\n{meaning}", justify="right")
-    for exercise in course.exercise:
-        row = []
-        for kind in must:
-            own = [verdict for verdict in verdicts if (verdict.case.exercise, verdict.case.kind) == (exercise.id, kind)]
-            good = sum(not verdict.problems for verdict in own)
-            row.append(Text(f"{good} / {len(own)}", "green" if good == len(own) else "red"))
-        table.add_row(exercise.id, *row)
-    console.print(table)
-    console.print(Text(f"{len(verdicts)} answers on {seeds} seed{'s' if seeds > 1 else ''}"))
-    for verdict in verdicts:
-        for problem in verdict.problems:
-            console.print(Text.assemble((verdict.case.id, "bold red"), f"  {problem}"))
+        console.print(Text.assemble(("Next: ", "bold"), _text(_brief(step))))
 
 
 def next_step(report: Report) -> str:
@@ -112,75 +76,169 @@ def next_step(report: Report) -> str:
                 return f"write {frame.function} in {frame.file}, line {frame.line}."
             if check.message is not None and check.status is not Status.FAILED:
                 return check.message.text
-            return f"{exercise.title}: {check.title}."
+            return f"look at “{check.title}”."
     return ""
 
 
-def _table(exercise: ExerciseResult) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+def _table(exercise: ExerciseResult, console: Console) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False, width=min(console.width, WIDTH))
     table.add_column(width=1)
     table.add_column(ratio=1)
-    table.add_column()
-    table.add_column(justify="right")
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
     table.add_row("", Text(exercise.title, "bold"), "", Text(f"{exercise.earned:g} / {exercise.possible:g}", "bold"))
-    for check in exercise.checks:
-        mark, style = _MARKS.get(check.status, ("✗", "red"))
+    rows = [(check, check.title, check.points, check.possible) for check in exercise.checks]
+    if _stopped(exercise):
+        rows = [(exercise.checks[0], f"all {len(rows)} checks", exercise.earned, exercise.possible)]
+    for check, title, earned, possible in rows:
+        mark, plain, style = _MARKS.get(check.status, ("✗", "x", "red"))
         table.add_row(
-            Text(mark, style),
-            Text(check.title),
+            Text(plain if console.options.ascii_only else mark, style),
+            _text(title),
             Text(_WORDS.get(check.status, ""), style),
-            Text(f"{check.points:g} / {check.possible:g}", "" if check.points else "dim"),
+            Text(f"{earned:g} / {possible:g}", "" if earned else "dim"),
         )
     return table
 
 
+def _stopped(exercise: ExerciseResult) -> bool:
+    """Whether all of its checks ended in the same way before there was an answer."""
+    return len(exercise.checks) > 1 and all(_alike(exercise.checks[0], check) for check in exercise.checks)
+
+
+def _alike(first: CheckResult, other: CheckResult) -> bool:
+    """Whether one line can stand for both: neither is started, or the same thing stopped both."""
+    if first.status is not other.status or first.status in (Status.PASSED, Status.FAILED):
+        return False
+    return first.status is Status.NOT_STARTED or first.message == other.message
+
+
 def _stories(exercise: ExerciseResult) -> list[list[CheckResult]]:
     """The checks to talk about, those with the same cause together. Stubs need no story of their own."""
+    told = [c for c in exercise.checks if c.status not in (Status.PASSED, Status.NOT_STARTED, Status.PENDING)]
     groups: dict[str, list[CheckResult]] = {}
-    for check in exercise.checks:
-        if check.status in (Status.PASSED, Status.NOT_STARTED, Status.PENDING):
-            continue
-        failed = check.status is Status.FAILED or check.message is None
-        key = check.id if failed or check.message is None else f"{check.status}:{check.message.text}"
+    for check in told:
+        key = check.caused_by or check.id
+        if check.status is not Status.FAILED and check.message is not None and not check.caused_by:
+            key = next(
+                (id for id, (first, *_) in groups.items() if _alike(first, check)),
+                check.id,
+            )
         groups.setdefault(key, []).append(check)
     return list(groups.values())
 
 
-def _story(checks: list[CheckResult], verbose: bool) -> Group:
-    first = checks[0]
-    lines: list[Text | Padding] = [Text(f"{first.title}", "bold red")]
-    lines += [Text(f"{other.title}", "bold red") for other in checks[1:]]
+def _tell(console: Console, checks: list[CheckResult], *, whole: bool, short: bool, verbose: bool) -> None:
+    """One story: what a student most likely got wrong, then what was expected and what came, then how to see it.
+
+    Args:
+        console: where to.
+        checks: the one that is told, and those with the same cause.
+        whole: these are all checks of their exercise, and nothing of it could run.
+        short: leave it at the hint.
+        verbose: leave nothing out.
+    """
+    first, *others = checks
+    say = _Teller(console)
+    console.print()
+    if not whole:
+        say.prose(first.title, "bold red")
     if first.hint is not None:
-        lines.append(Text(first.hint.text))
+        say.prose(first.hint.text)
+    if short:
+        return
     if first.message is not None:
-        lines.append(Text(first.message.text))
+        say.prose(first.message.text if verbose else _brief(first.message.text))
     evidence = first.evidence
     if evidence is not None:
-        lines.append(Text(f"  expected  {evidence.expected}"))
-        lines.append(Text(f"  actual    {evidence.actual}"))
+        say.prose(f"  expected  {evidence.expected}")
+        say.prose(f"  actual    {evidence.actual}")
         if evidence.error is not None and evidence.tolerance is not None:
-            lines.append(Text(f"  largest difference {evidence.error:.3g}, allowed {evidence.tolerance:.3g}", "dim"))
-    frames = first.trace if verbose else first.trace[-1:]
-    for frame in frames if first.status is not Status.FAILED else []:
-        where = f", in {frame.function}" if frame.function else ""
-        lines.append(Text(f"  {frame.file}, line {frame.line}{where}", "dim"))
-        if frame.source:
-            lines.append(Text(f"    {frame.source.strip()}"))
-        if frame.column:
-            indent = len(frame.source) - len(frame.source.lstrip())
-            lines.append(Text(f"    {' ' * max(0, frame.column - 1 - indent)}^", "red"))
+            say.prose(f"  largest difference {evidence.error:.3g}, allowed {evidence.tolerance:.3g}", "dim")
+    if first.status is not Status.FAILED:
+        for frame in first.trace if verbose else first.trace[-1:]:
+            _tell_frame(say, frame)
     if first.detail and verbose:
-        lines.append(Text(first.detail, "dim"))
+        say.prose(first.detail, "dim")
     if first.reproduce and first.status is Status.FAILED:
-        lines.append(Text("See it yourself, at a Python prompt in the folder of your work:", "dim"))
-        lines += [Text(f"  >>> {line}") for line in first.reproduce.splitlines()]
-    return Group(*lines)
+        say.prose("See it yourself, at a Python prompt in the folder of your work:", "dim")
+        for line in at_a_prompt(first.reproduce):
+            say.code(line)
+    if others and verbose and not whole:
+        say.prose("The same is behind:", "dim")
+        for other in others:
+            say.prose(f"  {other.title}", "dim")
+    elif others and not whole:
+        checks_fail = "1 other check fails" if len(others) == 1 else f"{len(others)} other checks fail"
+        say.prose(f"{checks_fail} for the same reason.", "dim")
 
 
-def _printed(check: CheckResult) -> Group:
-    return Group(
-        Text(f"Printed during “{check.title}”:", "dim"), Padding(Text(check.output.rstrip("\n")), (0, 0, 0, 2))
-    )
+def _tell_frame(say: _Teller, frame: Frame) -> None:
+    where = f", in {frame.function}" if frame.function else ""
+    say.prose(f"  {frame.file}, line {frame.line}{where}", "dim")
+    if frame.source:
+        say.code(frame.source.strip())
+    if frame.column:
+        indent = len(frame.source) - len(frame.source.lstrip())
+        say.code(" " * max(0, min(frame.column, len(frame.source) + 1) - 1 - indent) + "^", "red")
+
+
+class _Teller:
+    """Prints prose that wraps, and code that does not, both indented."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def prose(self, text: str, style: str = "") -> None:
+        for line in _text(text, style).wrap(self.console, min(self.console.width, WIDTH) - 2):
+            self.console.print(Text("  ").append_text(line))
+
+    def code(self, text: str, style: str = "") -> None:
+        self.console.print(_text(f"    {text}", style), soft_wrap=True)  # so that it can be copied
+
+
+def at_a_prompt(source: str) -> list[str]:
+    """Lines of code as they stand at Python's prompt: `>>>`, and `...` within a block and to end it."""
+    shown: list[str] = []
+    block: list[str] = []
+    for line in source.splitlines():
+        if block and not _is_open([*block, line]):
+            shown.append("...")  # what follows is no part of the block
+            block = []
+        shown.append(f"... {line}" if block else f">>> {line}")
+        block.append(line)
+        if not _is_open(block):
+            block = []
+    return [*shown, "..."] if block else shown
+
+
+def _is_open(lines: list[str]) -> bool:
+    """Whether Python's prompt would ask for more after these lines."""
+    try:
+        return codeop.compile_command("\n".join(lines)) is None
+    except (SyntaxError, ValueError, OverflowError):
+        return False
+
+
+def _brief(text: str) -> str:
+    """A message that a submission wrote can be long; `-v` shows all of it."""
+    lines = text.splitlines()
+    cut = "\n".join(lines[:MESSAGE_LINES])[:MESSAGE_CHARACTERS]
+    return cut if cut == text else f"{cut} ..."
+
+
+def _text(text: str, style: str = "") -> Text:
+    """`text` for a terminal. Control characters, which can move the cursor or change what was printed, and those that
+    turn the direction of writing are spelled out: most of what is shown was written by a submission."""
+    return Text(_CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text), style)
+
+
+def _printed(check: CheckResult, console: Console) -> None:
+    console.print()
+    say = _Teller(console)
+    say.prose(f"Printed during “{check.title}”:", "dim")
+    for line in check.output.rstrip("\n").split("\n"):
+        say.code(line)
 
 
 def _score(report: Report) -> Text:

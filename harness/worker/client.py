@@ -19,7 +19,7 @@ from harness.worker.channel import Closed
 from harness.worker.guard import Guard, cpu_seconds
 from harness.worker.homes import UNCONFINED
 from harness.worker.launch import Launcher, Process
-from harness.worker.protocol import Begin, Call, Get, Import, Load, Raised, Ref, Reply, Request, Set
+from harness.worker.protocol import Begin, Call, Get, Import, Load, Raised, Ref, Reply, Request, Set, Value
 
 
 class Link(Protocol):
@@ -74,6 +74,8 @@ class WorkerLink:
             if reply.id != request.id:
                 raise protocol.ProtocolError(f"an answer to request {reply.id} where {request.id} was asked")
             guard.look_at_scratch()
+            if isinstance(reply, Value):
+                protocol.unpack(reply.value)  # whoever forged a value is stopped here, and blamed
         except Stop:
             self._stop()
             raise
@@ -114,12 +116,20 @@ class WorkerLink:
         return ending
 
 
+class OracleError(Exception):
+    """The reference raised, or lacks what a check asks it for. That is never the student's fault."""
+
+
 @dataclass
 class Check:
-    """The check that is running: numbers its requests, and names what they are about in messages."""
+    """The check that is running: numbers its requests, and names what they are about in messages.
+
+    What stops a request is the submission's doing; with `oracle`, it is the course's.
+    """
 
     link: Link
     name: str
+    oracle: bool = False
     next_id: int = 0
     modules: dict[str, Any] = field(default_factory=dict)  # handles of modules, and of what they define
 
@@ -136,7 +146,16 @@ class Check:
 
         Raises:
             Stop: the submission raised, lacks what was asked for, or was stopped.
+            OracleError: the reference did.
         """
+        try:
+            return self._ask(make, what)
+        except Stop as stop:
+            if self.oracle:
+                raise OracleError(f"the reference, asked for {what}: {stop}") from stop
+            raise
+
+    def _ask(self, make: Callable[[int], Request], what: str) -> Any:
         self.next_id += 1
         request = make(self.next_id)
         try:
@@ -248,7 +267,8 @@ def _references(value: object, check: Check) -> object:
             raise ValueError(f"{value!r} belongs to another check, or to the other side")
         return Ref(value._id)
     if isinstance(value, tuple | list):
-        return type(value)(_references(item, check) for item in value)
+        items = [_references(item, check) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, dict):
         return {key: _references(item, check) for key, item in value.items()}
     return value

@@ -20,7 +20,7 @@ def raise_reply(reply: Raised, what: str) -> NoReturn:
         reply: what came back.
         what: the expression that was asked for, as a student would write it.
     """
-    kind, text = (reply.kinds or ["Exception"])[0], reply.text
+    kind, text = reply.kinds[0], reply.text
     if kind == objects.NO_MODULE:
         raise Stop(Status.MISSING, message("missing.module", file=f"{text}.py"))
     if kind == objects.NO_ATTRIBUTE:
@@ -63,7 +63,7 @@ def broken_protocol(error: ProtocolError) -> Message:
 
 
 def _status(reply: Raised) -> Status:
-    if "NotImplementedError" in reply.kinds:
+    if reply.stub:
         return Status.NOT_STARTED
     if "MemoryError" in reply.kinds or "can't allocate memory" in reply.text:
         return Status.OUT_OF_MEMORY
@@ -71,11 +71,11 @@ def _status(reply: Raised) -> Status:
 
 
 def _said(reply: Raised, what: str, trace: tuple[Frame, ...]) -> Message:
-    kind, text = (reply.kinds or ["Exception"])[0], reply.text or "(no message)"
+    kind, text = reply.kinds[0], reply.text or "(no message)"
     place = f"{trace[-1].file}, line {trace[-1].line}" if trace else what
     if kind in _SYNTAX:
         return message("error.syntax", place=place, text=text)
-    if "NotImplementedError" in reply.kinds:
+    if reply.stub:
         return message("not-started", function=trace[-1].function if trace else what, place=place)
     if kind == "ModuleNotFoundError":
         return message("error.import", place=place, text=text)
@@ -89,4 +89,5 @@ def _bad_state(text: str, what: str) -> Message:
     if problem == "shape":
         own, _, wanted = shapes.partition(") ")
         return message("parameters.shape", what=what, name=name, own=own + ")", wanted=wanted)
+    problem = problem if problem in ("missing", "extra") else "not-a-module"
     return message(f"parameters.{problem}", what=what, name=name)

@@ -15,14 +15,19 @@ UNCONFINED = 86  # exit status of a worker that could not be confined
 
 
 def make(files: Mapping[str, bytes]) -> Path:
-    """A fresh folder with `submission`, holding `files`, and an empty `scratch`."""
+    """A fresh folder with `submission`, holding `files`, and `scratch`.
+
+    The scratch folder is where the code runs and may write. Data files lie there too, so that `open("poem.txt")` finds
+    beside it what it finds on the student's machine.
+    """
     home = Path(tempfile.mkdtemp(prefix="headcheck-")).resolve()
     (home / SCRATCH).mkdir()
     (home / SUBMISSION).mkdir()
     for name, content in files.items():
-        target = home / SUBMISSION / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
+        for folder in (SUBMISSION,) if name.endswith(".py") else (SUBMISSION, SCRATCH):
+            target = home / folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
     return home
 
 

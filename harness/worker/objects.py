@@ -5,6 +5,7 @@ Both sides run this same code, so a check cannot tell the student's handle from 
 
 from __future__ import annotations
 
+import opcode
 import random
 import sys
 import traceback
@@ -15,10 +16,27 @@ from types import TracebackType
 import torch
 
 from harness.worker import protocol
-from harness.worker.protocol import Begin, Call, Get, Import, Load, Raised, Ref, Reply, Request, Set, Value
+from harness.worker.protocol import (
+    MAX_CARET,
+    MAX_FRAMES,
+    MAX_KINDS,
+    MAX_MESSAGE,
+    MAX_NAME,
+    Begin,
+    Call,
+    Get,
+    Import,
+    Load,
+    Raised,
+    Ref,
+    Reply,
+    Request,
+    Set,
+    Value,
+)
 
-MAX_MESSAGE = 4_000  # characters of an exception's text
-MAX_FRAMES = 12  # lines of a traceback
+# What `raise` compiles to.
+_RAISE = opcode.opmap["RAISE_VARARGS"]
 
 # Kinds that tell the judge a request could not be met. No class of a submission can have such a name.
 NO_MODULE, NO_ATTRIBUTE, NOT_DATA, BAD_STATE = "!no-module", "!no-attribute", "!not-data", "!bad-state"
@@ -50,9 +68,9 @@ class Objects:
         try:
             return Value(request.id, protocol.pack(self._act(request)))
         except protocol.ProtocolError as error:
-            return Raised(request.id, [NOT_DATA], str(error), [])
+            return Raised(request.id, [NOT_DATA], _utf8(str(error), MAX_MESSAGE), [])
         except Unmet as error:
-            return Raised(request.id, [error.kind], str(error), [])
+            return Raised(request.id, [error.kind], _utf8(str(error), MAX_MESSAGE), [])
         except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt are answers too
             return describe(request.id, error, self.folder)
 
@@ -92,8 +110,9 @@ class Objects:
             return getattr(owner, name)
         except AttributeError as error:
             # A property that fails inside is the student's error; a name that is not there is a missing name.
-            if error.obj is owner and error.name == name:
-                raise Unmet(NO_ATTRIBUTE, _utf8(f"{_describe_owner(owner)}.{name}")) from None
+            # (nn.Module hides the first behind the second: a property is found on the class.)
+            if error.obj is owner and error.name == name and not hasattr(type(owner), name):
+                raise Unmet(NO_ATTRIBUTE, _utf8(f"{_describe_owner(owner)}.{name}", MAX_NAME)) from None
             raise
 
     def _argument(self, value: object) -> object:
@@ -121,7 +140,7 @@ class Objects:
 
     def _refer(self, value: object) -> Ref:
         self.table.append(value)
-        return Ref(len(self.table) - 1, _utf8(_describe_owner(value)))
+        return Ref(len(self.table) - 1, _utf8(_describe_owner(value), MAX_NAME))
 
 
 def _describe_owner(owner: object) -> str:
@@ -132,6 +151,7 @@ def _describe_owner(owner: object) -> str:
 def reset(seed: int) -> None:
     """Put the process-wide state of torch back to its defaults and seed every generator with `seed`."""
     torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
     torch.set_grad_enabled(True)
     if torch.are_deterministic_algorithms_enabled():  # the setter imports torch's compiler: two seconds
         torch.use_deterministic_algorithms(False)
@@ -168,15 +188,33 @@ def load(module: object, state: dict[str, torch.Tensor]) -> None:
 
 def describe(request_id: int, error: BaseException, folder: Path | None) -> Raised:
     """An exception as data: class names, text, and the lines of the submission it passed through."""
-    kinds = [_utf8(kind.__name__) for kind in type(error).__mro__ if kind is not object]
+    kinds = [_utf8(kind.__name__, MAX_NAME) for kind in type(error).__mro__ if kind is not object][:MAX_KINDS]
     if isinstance(error, SyntaxError) and error.filename:
-        place = (_relative(error.filename, folder) or "", error.lineno or 0, "", _utf8(error.text or "").rstrip()[:200])
-        return Raised(request_id, kinds, _utf8(str(error.msg)), [place], caret=error.offset or 0)
+        file = _relative(error.filename, folder)
+        if file is not None:  # else it is of something that the submission evaluates, and has an ordinary traceback
+            place = (_utf8(file, MAX_NAME), error.lineno or 0, "", _utf8(error.text or "", MAX_NAME).rstrip())
+            caret = min(max(error.offset or 0, 0), MAX_CARET)
+            return Raised(request_id, kinds, _utf8(str(error.msg), MAX_MESSAGE), [place], caret)
     try:
-        text = str(error)[:MAX_MESSAGE]
+        text = str(error)
     except BaseException as second:  # noqa: BLE001 - __str__ is the student's code too
         text = f"<str() of the exception raised {type(second).__name__}>"
-    return Raised(request_id, kinds, _utf8(text), _frames(error.__traceback__, folder))
+    frames = _frames(error.__traceback__, folder)
+    return Raised(request_id, kinds, _utf8(text, MAX_MESSAGE), frames, stub=_is_stub(error, folder))
+
+
+def _is_stub(error: BaseException, folder: Path | None) -> bool:
+    """Whether a line of the submission says `raise NotImplementedError`.
+
+    torch raises this class too, for a dtype that a function does not take; such work has been started.
+    """
+    trace = error.__traceback__
+    if not isinstance(error, NotImplementedError) or trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    return _relative(code.co_filename, folder) is not None and code.co_code[trace.tb_lasti] == _RAISE
 
 
 def _frames(trace: TracebackType | None, folder: Path | None) -> list[tuple[str, int, str, str]]:
@@ -185,8 +223,9 @@ def _frames(trace: TracebackType | None, folder: Path | None) -> list[tuple[str,
         file = _relative(frame.f_code.co_filename, folder)
         if file is not None:
             summary = traceback.FrameSummary(frame.f_code.co_filename, line, frame.f_code.co_name)
-            function = _utf8(frame.f_code.co_name)
-            frames.append((_utf8(file), line, function, _utf8(summary.line or "")[:200]))
+            texts = (_utf8(text, MAX_NAME) for text in (file, frame.f_code.co_name, summary.line or ""))
+            name, function, source = texts
+            frames.append((name, line, function, source))
     return frames if len(frames) <= MAX_FRAMES else frames[: MAX_FRAMES // 2] + frames[-MAX_FRAMES // 2 :]
 
 
@@ -197,8 +236,8 @@ def _relative(file: str, folder: Path | None) -> str | None:
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else None
 
 
-def _utf8(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
+def _utf8(text: str, limit: int) -> str:
+    return text[:limit].encode("utf-8", "replace").decode("utf-8")
 
 
 def encoded(reply: Reply) -> bytes:

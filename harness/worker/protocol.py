@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import torch
 
+from harness.worker.survey import MAX_DEPTH, MAX_ITEMS, MAX_TEXT, BadValue, count_items
+
 MAX_FRAME = 16 * 2**20  # bytes; the largest tensor of the lesson is under 1 MiB
-MAX_DEPTH = 16  # containers within containers
-MAX_ITEMS = 100_000  # elements of all containers of one value together
-MAX_TEXT = 1_000_000  # characters of one string
 HEADER = 4  # bytes
+# Of an exception. Its texts end up in the report and on the terminal, so the reader checks what the writer keeps to.
+MAX_KINDS, MAX_FRAMES = 50, 12  # classes; lines of a traceback
+MAX_MESSAGE, MAX_NAME = 4_000, 400  # characters
+MAX_CARET = 100_000
 
 _DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -100,14 +103,19 @@ class Value(msgspec.Struct, tag=True, frozen=True):
     value: msgspec.Raw
 
 
+_Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
+
+
 class Raised(msgspec.Struct, tag=True, frozen=True):
     """The submission's code raised, or a request could not be met (`kinds[0]` tells which)."""
 
     id: int
-    kinds: list[str]
-    text: str
-    trace: list[tuple[str, int, str, str]]  # file, line, function, source line
-    caret: int = 0  # column of a syntax error, from 1
+    kinds: Annotated[list[_Name], msgspec.Meta(min_length=1, max_length=MAX_KINDS)]
+    text: Annotated[str, msgspec.Meta(max_length=MAX_MESSAGE)]
+    # file, line, function, source line
+    trace: Annotated[list[tuple[_Name, int, _Name, _Name]], msgspec.Meta(max_length=MAX_FRAMES)]
+    caret: Annotated[int, msgspec.Meta(ge=0, le=MAX_CARET)] = 0  # column of a syntax error, from 1
+    stub: bool = False  # a `raise NotImplementedError` of the submission's own
 
 
 Reply = Value | Raised
@@ -125,40 +133,51 @@ def pack(value: object) -> msgspec.Raw:
     Raises:
         ProtocolError: for a type or size that cannot be sent; the text names it.
     """
-    return msgspec.Raw(_encode(_plain(value, 0)))
+    return msgspec.Raw(_encode(_Writer().plain(value, 0)))
 
 
-def _plain(value: object, depth: int) -> object:
-    """`value` with everything that MessagePack lacks turned into extension types."""
-    if depth > MAX_DEPTH:
-        raise ProtocolError(f"a value nested more than {MAX_DEPTH} deep")
-    kind = type(value)
-    if value is None or kind in (bool, float):
-        return value
-    if kind is str:
-        # Lone surrogates have no UTF-8 form.
-        return value.encode("utf-8", "replace").decode("utf-8")[:MAX_TEXT]  # type: ignore[attr-defined]
-    if isinstance(value, int):
-        if not -(2**63) <= value < 2**63:
-            raise ProtocolError("an integer of more than 64 bits")
-        return int(value)
-    if isinstance(value, torch.Tensor):
-        return _pack_tensor(value)
-    if isinstance(value, torch.dtype):
-        return msgspec.msgpack.Ext(_DTYPE, str(value).removeprefix("torch.").encode())
-    if isinstance(value, Ref):
-        return msgspec.msgpack.Ext(_REF, _encode((value.id, value.kind)))
-    if isinstance(value, tuple):
-        return msgspec.msgpack.Ext(_TUPLE, _encode([_plain(item, depth + 1) for item in value]))
-    if isinstance(value, list):
-        return [_plain(item, depth + 1) for item in value]
-    if isinstance(value, Mapping):
-        if not all(isinstance(key, str) for key in value):
-            raise ProtocolError("a dict whose keys are not all text")
-        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, float | str):  # subclasses: numpy.float64, say
-        return _plain(float(value) if isinstance(value, float) else str(value), depth)
-    raise ProtocolError(f"an object of type {kind.__name__}")
+class _Writer:
+    """Turns everything that MessagePack lacks into extension types, within the same caps as the reader."""
+
+    def __init__(self) -> None:
+        self.items = 0
+
+    def plain(self, value: object, depth: int) -> object:
+        kind = type(value)
+        if value is None or kind in (bool, float):
+            return value
+        if kind is str:
+            # Lone surrogates have no UTF-8 form.
+            return value.encode("utf-8", "replace").decode("utf-8")[:MAX_TEXT]  # type: ignore[attr-defined]
+        if isinstance(value, int):
+            if not -(2**63) <= value < 2**63:
+                raise ProtocolError("an integer of more than 64 bits")
+            return int(value)
+        if isinstance(value, torch.Tensor):
+            return _pack_tensor(value)
+        if isinstance(value, torch.dtype):
+            return msgspec.msgpack.Ext(_DTYPE, str(value).removeprefix("torch.").encode())
+        if isinstance(value, Ref):
+            return msgspec.msgpack.Ext(_REF, _encode((value.id, value.kind)))
+        if isinstance(value, tuple | list):
+            self.enter(len(value), depth)
+            items = [self.plain(item, depth + 1) for item in value]
+            return msgspec.msgpack.Ext(_TUPLE, _encode(items)) if isinstance(value, tuple) else items
+        if isinstance(value, Mapping):
+            self.enter(len(value), depth)
+            if not all(isinstance(key, str) for key in value):
+                raise ProtocolError("a dict whose keys are not all text")
+            return {self.plain(str(key), 0): self.plain(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, float | str):  # subclasses: numpy.float64, say
+            return self.plain(float(value) if isinstance(value, float) else str(value), depth)
+        raise ProtocolError(f"an object of type {kind.__name__}")
+
+    def enter(self, count: int, depth: int) -> None:
+        self.items += count
+        if self.items > MAX_ITEMS:
+            raise ProtocolError(f"a value of more than {MAX_ITEMS} items")
+        if depth > MAX_DEPTH:
+            raise ProtocolError(f"a value nested more than {MAX_DEPTH} deep")
 
 
 def _pack_tensor(tensor: torch.Tensor) -> msgspec.msgpack.Ext:
@@ -170,8 +189,10 @@ def _pack_tensor(tensor: torch.Tensor) -> msgspec.msgpack.Ext:
     if tensor.numel() * tensor.element_size() > MAX_FRAME // 2:
         raise ProtocolError(f"a tensor of {tensor.numel() * tensor.element_size() / 2**20:.0f} MiB")
     dense = tensor.detach().to_dense() if tensor.layout != torch.strided else tensor.detach()
-    flat = dense.cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-    data = flat.view(torch.uint8).numpy().tobytes()
+    values = dense.cpu().resolve_conj().resolve_neg()
+    if values.dtype is torch.bfloat16:  # which numpy does not know
+        values = values.view(torch.int16)
+    data = values.numpy().tobytes()  # in row-major order, whatever the strides
     return msgspec.msgpack.Ext(_TENSOR, _encode((name, list(tensor.shape), data)))
 
 
@@ -194,37 +215,17 @@ class _Reader:
 
     def read(self, raw: bytes | memoryview | msgspec.Raw) -> Any:
         try:
-            value = self.decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, MemoryError) as error:
+            self.items += count_items(memoryview(raw), room=MAX_ITEMS - self.items)
+            return self.decode(raw)
+        except (BadValue, msgspec.DecodeError, UnicodeDecodeError, RecursionError, MemoryError) as error:
             raise ProtocolError(f"malformed value: {error}") from None
-        self.check(value, self.depth)
-        return value
-
-    def check(self, value: Any, depth: int) -> None:
-        if isinstance(value, dict):
-            if not all(isinstance(key, str) for key in value):
-                raise ProtocolError("a dict whose keys are not all text")
-            self.enter(len(value), depth)
-            for item in value.values():
-                self.check(item, depth + 1)
-        elif isinstance(value, list):  # what stands in a tuple was checked when the tuple was read
-            self.enter(len(value), depth)
-            for item in value:
-                self.check(item, depth + 1)
-        elif isinstance(value, str) and len(value) > MAX_TEXT:
-            raise ProtocolError("a text of over a million characters")
-
-    def enter(self, count: int, depth: int) -> None:
-        self.items += count
-        if depth > MAX_DEPTH or self.items > MAX_ITEMS:
-            raise ProtocolError("a value with too many or too deeply nested items")
 
     def extension(self, code: int, data: memoryview) -> object:
         if code == _TENSOR:
             return _unpack_tensor(data)
         if code == _TUPLE:
             self.depth += 1
-            if self.depth > MAX_DEPTH:
+            if self.depth > MAX_DEPTH + 1:
                 raise ProtocolError("a value with too many or too deeply nested items")
             items = self.read(data)
             self.depth -= 1
@@ -287,6 +288,7 @@ def decode_reply(body: bytes | bytearray) -> Reply:
         ProtocolError: for anything that is not exactly one reply.
     """
     try:
+        count_items(body, depth=MAX_DEPTH + 2)  # the struct and its value's containers
         return _replies.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, MemoryError) as error:
+    except (BadValue, msgspec.DecodeError, UnicodeDecodeError, RecursionError, MemoryError) as error:
         raise ProtocolError(f"malformed reply: {error}") from None

@@ -70,6 +70,8 @@ def become_worker(home: Path, channel: socket.socket, output: socket.socket, lim
     sys.path[:] = [str(home / SUBMISSION), *kept]
     importlib.invalidate_caches()
     warnings.resetwarnings()
+    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.simplefilter("ignore", category)  # Python's own defaults, whatever -W this process was started with
     serve(channel, home)
 
 

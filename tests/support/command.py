@@ -31,11 +31,12 @@ class Command:
     """The server, started at the first use.
 
     Args:
+        root: the checkout whose command is run.
         forks: use the server; otherwise start Python anew for each run.
     """
 
-    def __init__(self, forks: bool = sys.platform == "linux") -> None:
-        self.forks = forks
+    def __init__(self, root: Path = ROOT, forks: bool = sys.platform == "linux") -> None:
+        self.root, self.forks = root, forks
         self.server: subprocess.Popen[str] | None = None
 
     def run(self, *arguments: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> Finished:
@@ -51,7 +52,7 @@ class Command:
         if self.server is None:
             self.server = subprocess.Popen(
                 [sys.executable, "-m", "tests.support.command"],
-                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
+                cwd=self.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
             )  # fmt: skip
         assert self.server.stdin is not None and self.server.stdout is not None
         with tempfile.TemporaryDirectory() as folder:
@@ -102,9 +103,14 @@ def _serve() -> None:
 def _become_command(request: dict[str, object]) -> None:
     os.chdir(str(request["cwd"]))
     os.environ.update(request["env"])  # type: ignore[arg-type]
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for name, target in (("out", 1), ("err", 2)):
-        os.dup2(os.open(str(request[name]), os.O_WRONLY | os.O_CREAT, 0o644), target)
+    for file, flags, target in (
+        (os.devnull, os.O_RDONLY, 0),
+        (request["out"], os.O_WRONLY | os.O_CREAT, 1),
+        (request["err"], os.O_WRONLY | os.O_CREAT, 2),
+    ):
+        descriptor = os.open(str(file), flags, 0o644)
+        os.dup2(descriptor, target)
+        os.close(descriptor)  # else every worker would inherit it
     from harness.cli import run
 
     status = 70  # what an exception that escapes looks like from outside
