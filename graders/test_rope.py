@@ -76,6 +76,7 @@ except ValueError as error: print(error)  # should name 5
 def test_odd(student):
     for head_dim in (5, 13, 0):
         even = frequencies(student, 6)  # an even number is no reason to refuse
+        expect.number(even.abs().max(), 1.0, atol=RATIO, what="The largest of rope_frequencies(6)")
         expect.varies(even[:1], even[1:2], by=CHANGES, what="rope_frequencies(6), from the first pair to the second,")
         expect.raises(
             lambda head_dim=head_dim: student.rope.rope_frequencies(head_dim),
