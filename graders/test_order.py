@@ -37,7 +37,7 @@ def build(gpt, n_layer, position="learned"):
     config = gpt.GPTConfig(
         vocab_size=len(CHARACTERS), block_size=16, n_layer=n_layer, n_head=4, n_embd=32, position=position
     )
-    return expect.handle(gpt.GPT(config), what="GPT(config)")
+    return expect.handle(expect.handle(gpt.GPT, what="GPT")(config), what="GPT(config)")
 
 
 def pair(student, reference, n_layer, position="learned", dtype=torch.float64):

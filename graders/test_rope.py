@@ -361,7 +361,8 @@ def attention(module, gpt, n_embd, n_head, rotary_dim=None):
     config = gpt.GPTConfig(
         vocab_size=5, block_size=16, n_embd=n_embd, n_head=n_head, position="rope", rotary_dim=rotary_dim
     )
-    layer = expect.handle(module.RotaryCausalSelfAttention(config), what="RotaryCausalSelfAttention(config)")
+    made = expect.handle(module.RotaryCausalSelfAttention, what="RotaryCausalSelfAttention")
+    layer = expect.handle(made(config), what="RotaryCausalSelfAttention(config)")
     layer.eval()
     return layer
 
@@ -581,8 +582,8 @@ def test_sentences(student, reference):
     # Weights of std 0.02 leave scores close to 0, and differences of 4e-4 of the largest logit; ten times larger ones
     # give 0.017 and more over 100 seeds.
     state = {name: value * 10.0 if value.dim() > 1 else value for name, value in ours.state_dict().items()}
-    model = student.rope.RotaryGPT(student.gpt.GPTConfig(**sizes, position="rope"))
-    model = expect.handle(model, what="RotaryGPT(config)")
+    made = expect.handle(student.rope.RotaryGPT, what="RotaryGPT")
+    model = expect.handle(made(student.gpt.GPTConfig(**sizes, position="rope")), what="RotaryGPT(config)")
     model.load_state_dict(state)
     model.to(torch.float64)
     model.eval()
