@@ -266,6 +266,9 @@ def test_sighted(student, reference):
         theirs, ours = pair(student, reference, 1, dtype=dtype)
         scale = float(logits(ours, FIRST).abs().max())
         name = str(dtype).removeprefix("torch.")
+        expected = own_difference(theirs, FIRST, SECOND)  # a figure that comes from the texts alone proves nothing
+        what = f"order_difference with positions for {FIRST} and {SECOND} in {name}"
+        expect.number(difference(theirs, FIRST, SECOND), expected, atol=relative * scale, what=what)
         for text in ORDERS:
             what = f"order_difference with positions for {FIRST} and {text} in {name}"
             if text == FIRST:
