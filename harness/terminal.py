@@ -46,9 +46,14 @@ def show(report: Report, console: Console, *, verbose: bool = False) -> None:
     for note in report.submission.notes:
         console.print(_text(f"Note: {note.text}", "yellow"))
     told = 0
+    titles = {check.id: check.title for exercise in report.exercises for check in exercise.checks}
     for exercise in report.exercises:
         console.print()
         console.print(_table(exercise, console))
+        elsewhere = _told_elsewhere(exercise)
+        if elsewhere:
+            console.print()
+            _Teller(console).prose(_follow(elsewhere, titles), "dim")
         for group in _stories(exercise):
             _tell(console, group, whole=_stopped(exercise), short=told >= IN_FULL and not verbose, verbose=verbose)
             told += 1
@@ -113,9 +118,23 @@ def _alike(first: CheckResult, other: CheckResult) -> bool:
     return first.status is Status.NOT_STARTED or first.message == other.message
 
 
+def _told_elsewhere(exercise: ExerciseResult) -> list[CheckResult]:
+    """Checks that failed because of something in another exercise."""
+    own = {check.id for check in exercise.checks}
+    return [check for check in exercise.checks if check.caused_by and check.caused_by not in own]
+
+
+def _follow(checks: list[CheckResult], titles: dict[str, str]) -> str:
+    causes = " and ".join(f"“{titles.get(cause, cause)}”" for cause in dict.fromkeys(c.caused_by for c in checks))
+    count = "1 check here fails" if len(checks) == 1 else f"{len(checks)} checks here fail"
+    return f"{count} because of {causes}; mend that first."
+
+
 def _stories(exercise: ExerciseResult) -> list[list[CheckResult]]:
     """The checks to talk about, those with the same cause together. Stubs need no story of their own."""
-    told = [c for c in exercise.checks if c.status not in (Status.PASSED, Status.NOT_STARTED, Status.PENDING)]
+    silent = (Status.PASSED, Status.NOT_STARTED, Status.PENDING)
+    elsewhere = _told_elsewhere(exercise)
+    told = [check for check in exercise.checks if check.status not in silent and check not in elsewhere]
     groups: dict[str, list[CheckResult]] = {}
     for check in told:
         key = check.caused_by or check.id
