@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness import VERSION
+from harness.defend import commands as defend
 from harness.problem import Problem
 
 if TYPE_CHECKING:
     from harness.bench import Bench
     from harness.course import Course
     from harness.submission import Submission
+    from harness.worker.launch import Launcher
 
 DEFAULT_PATH = Path(__file__).resolve().parents[1] / "student_template"
 PASSED, NOT_PASSED, NOT_GRADED = 0, 1, 2
@@ -116,24 +118,32 @@ def _bench(
     submission: Submission, course: Course, seed: int | None, isolation: str | None, start_method: str | None
 ) -> Bench:
     """Import torch, fork the zygote, and only then the judging side."""
+    launcher = make_launcher(isolation, start_method)
+    from harness.bench import Bench
+
+    return Bench(submission, course, launcher, None, course.seed if seed is None else seed)
+
+
+def make_launcher(isolation: str | None, start_method: str | None) -> Launcher | None:
+    """Import torch and make what starts the workers; None for isolation `none`, the best of this machine for None.
+
+    Call it before pytest, the graders or the reference are imported: a forked worker inherits all that is there.
+    """
     from harness.worker import serve
 
     serve.single_thread()
     import torch
 
     torch.set_num_threads(1)
-    from harness.worker import launch
-
+    if isolation == "none":
+        return None
     if isolation is None:
         from harness.worker import offer
 
         isolation = offer.probe().isolation
-    launcher = None
-    if isolation != "none":
-        launcher = launch.launcher(start_method or launch.best_start_method(), isolation)
-    from harness.bench import Bench
+    from harness.worker import launch
 
-    return Bench(submission, course, launcher, None, course.seed if seed is None else seed)
+    return launch.launcher(start_method or launch.best_start_method(), isolation)
 
 
 @main.command(name="list")
@@ -205,6 +215,10 @@ def schema() -> int:
     files.write_atomically(ROOT / "schema" / "report.schema.json", report.schema())
     click.echo("wrote schema/report.schema.json")
     return PASSED
+
+
+main.add_command(defend.replay)
+main.add_command(defend.diff)
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -128,7 +128,7 @@ class Report(msgspec.Struct, kw_only=True):
     submission: SubmissionInfo
     course: CourseInfo
     environment: Environment
-    seed: int
+    seed: int | None  # None in a student's copy when the seed is private
     score: Score
     adjustments: list[Adjustment] = []
     student: Student | None = None
@@ -156,6 +156,24 @@ def total(exercises: list[ExerciseResult], adjustments: Iterable[Adjustment] = (
 def points(values: Iterable[float]) -> float:
     """A sum of points, exact to two decimals."""
     return round(math.fsum(values), 2)
+
+
+def for_student(report: Report, *, private_seed: bool = False) -> Report:
+    """The copy that a student may have: of hidden checks only title, hint and points, and no private seed."""
+    hide = msgspec.structs.replace
+    exercises = [
+        hide(
+            exercise,
+            checks=[
+                hide(check, message=None, evidence=None, trace=[], reproduce="", output="", detail="")
+                if check.hidden and check.status is not Status.NOT_STARTED
+                else check
+                for check in exercise.checks
+            ],
+        )
+        for exercise in report.exercises
+    ]
+    return hide(report, exercises=exercises, seed=None if private_seed else report.seed)
 
 
 def passed_everything(report: Report) -> bool:

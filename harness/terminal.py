@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.outcome import UNDECIDED, Frame, Status
-from harness.report import CheckResult, ExerciseResult, Report
+from harness.report import CheckResult, ExerciseResult, Report, for_student
 
 WIDTH = 100  # of prose and tables, at most
 IN_FULL = 3  # stories told with numbers and code; of the others, the hint
@@ -42,6 +42,7 @@ def show(report: Report, console: Console, *, verbose: bool = False) -> None:
         console: plain when it is not a terminal or NO_COLOR is set; rich sees to that.
         verbose: with what the submission printed, and its whole tracebacks.
     """
+    report = for_student(report)
     console.print(Text.assemble((report.course.title, "bold"), "  ", _text(report.submission.name)))
     for note in report.submission.notes:
         console.print(_text(f"Note: {note.text}", "yellow"))
@@ -244,6 +245,11 @@ def _brief(text: str) -> str:
     lines = text.splitlines()
     cut = "\n".join(lines[:MESSAGE_LINES])[:MESSAGE_CHARACTERS]
     return cut if cut == text else f"{cut} ..."
+
+
+def plain(text: str) -> Text:
+    """Text that a submission may have written, harmless for a terminal."""
+    return _text(text)
 
 
 def _text(text: str, style: str = "") -> Text:

@@ -128,6 +128,15 @@ class OracleError(Exception):
     """The reference raised, or lacks what a check asks it for. That is never the student's fault."""
 
 
+@dataclass(frozen=True)
+class Step:
+    """One request of a check and what came of it, for whoever must see everything."""
+
+    side: str  # student or reference
+    what: str
+    value: object
+
+
 @dataclass
 class Check:
     """The check that is running: numbers its requests, and names what they are about in messages.
@@ -138,6 +147,7 @@ class Check:
     link: Link
     name: str
     oracle: bool = False
+    journal: list[Step] | None = None  # every step is noted here
     next_id: int = 0
     modules: dict[str, Any] = field(default_factory=dict)  # handles of modules, and of what they define
 
@@ -157,11 +167,18 @@ class Check:
             OracleError: the reference did.
         """
         try:
-            return self._ask(make, what)
+            value = self._ask(make, what)
+            self._note(what, value)
+            return value
         except Stop as stop:
+            self._note(what, stop.message.render())
             if self.oracle:
                 raise OracleError(f"the reference, asked for {what}: {stop}") from stop
             raise
+
+    def _note(self, what: str, value: object) -> None:
+        if self.journal is not None and what:
+            self.journal.append(Step("reference" if self.oracle else "student", what, value))
 
     def _ask(self, make: Callable[[int], Request], what: str) -> Any:
         self.next_id += 1
