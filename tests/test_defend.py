@@ -37,7 +37,7 @@ def test_replay_shows_inputs_expected_and_actual(command: Command, graded: tuple
     work, report = graded
     done = command.run("replay", report, "heads.weights", "--submission", work)
     assert done.status == 0, done.stderr
-    for shown in ("reference  normal(...)", "student  CausalSelfAttention.attention_weights(...)",
+    for shown in ("reference  draw.normal(...)", "student  CausalSelfAttention.attention_weights(...)",
                   "reference  CausalSelfAttention.attention_weights(...)", "tensor (1, 4, 5, 5) float64"):  # fmt: skip
         assert shown in done.stdout
     evidence = next(
@@ -91,7 +91,7 @@ def strict_course(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]
     for name in ("pyproject.toml", "grade.py", "tests/__init__.py"):
         shutil.copy(ROOT / name, root / name)
     course = root / "graders" / "course.toml"
-    settings = 'hidden = ["heads.forward"]\nfollow_through = true\n'
+    settings = 'hidden = ["heads.weights"]\nfollow_through = true\n'
     course.write_text(settings + course.read_text(encoding="utf-8"), encoding="utf-8")
     server = Command(root)
     yield server
@@ -107,9 +107,9 @@ def test_hidden_checks_show_hint_and_points_only(
     evidence = next(
         check["evidence"]
         for check in json.loads(open_report.read_text(encoding="utf-8"))["exercises"][0]["checks"]
-        if check["id"] == "heads.forward"
+        if check["id"] == "heads.weights"
     )
-    assert "forward gives the reference's output" in shown.stdout
+    assert "attention_weights: softmax" in shown.stdout
     assert evidence["expected"] in openly.stdout and evidence["actual"] in openly.stdout
     assert evidence["expected"] not in shown.stdout and evidence["actual"] not in shown.stdout
 

@@ -27,8 +27,9 @@ def show_replay(before: CheckResult, again: Replay) -> None:
         table.add_column(heading)
     for name, result in (("report", before), ("now", again.result)):
         evidence = result.evidence
-        cells = (["", "", "", ""] if evidence is None else
-                 [evidence.expected, evidence.actual, _figure(evidence.tolerance), _figure(evidence.error)])  # fmt: skip
+        cells = [""] * 4
+        if evidence is not None:
+            cells = [evidence.expected, evidence.actual, _figure(evidence.tolerance), _figure(evidence.error)]
         table.add_row(name, result.status, f"{result.points:g} / {result.possible:g}", *map(plain, cells))
     console.print(table)
     if again.result.message is not None:

@@ -6,7 +6,7 @@ submission's worker process, on the reference in this process, or from a recordi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -270,7 +270,7 @@ class Handle:
     def _call(self, method: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         packed = protocol.pack(_references(args, self._check))
         named = protocol.pack(_references(kwargs, self._check))
-        what = f"{_short(self._what)}{'.' + method if method else ''}(...)"
+        what = f"{_short(self._what, self._check.modules)}{'.' + method if method else ''}(...)"
         return self._check.ask(lambda number: Call(number, self._id, method, packed, named), what)
 
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
@@ -299,6 +299,8 @@ def _references(value: object, check: Check) -> object:
     return value
 
 
-def _short(what: str) -> str:
+def _short(what: str, modules: Iterable[str]) -> str:
     """`gpt.CausalSelfAttention(...).split_heads` -> `CausalSelfAttention.split_heads`: how a student would say it."""
-    return what.replace("(...)", "").split(".", 1)[-1] if "." in what else what
+    name = what.replace("(...)", "")
+    module, _, rest = name.partition(".")
+    return rest if rest and module in modules else name
