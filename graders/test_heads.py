@@ -165,10 +165,11 @@ def test_merge(student, reference, draw):
 
 
 def weights(attention, q, k):
-    """attention_weights(q, k), after making sure that both queries and keys matter."""
+    """attention_weights(q, k), after making sure that queries and keys matter, and nothing else does."""
     shape = (*q.shape[:3], q.shape[2])
     what = "attention_weights(q, k)"
     w = expect.tensor(attention.attention_weights(q, k), shape, what=what)
+    expect.same(w, attention.attention_weights(q, k), atol=EXACT, what=f"{what}, called twice,")
     for name, other in (("q", (q.flip(-1), k)), ("k", (q, k.flip(-1)))):
         moved = expect.tensor(attention.attention_weights(*other), shape, what=what)
         expect.varies(w, moved, by=CHANGES, what=f"{what}, when {name} changes,")

@@ -58,10 +58,11 @@ def main() -> None:
               help="Where the report goes; report.json in the current folder by default.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Draw other inputs than the course's.")
 @click.option("-v", "--verbose", is_flag=True, help="Show what your code printed, and whole tracebacks.")
-@click.option("--isolation", type=click.Choice(["process", "none"]), default="process", show_default=True,
-              help="none: run the code in this process, under a debugger; only for code that you trust.")  # fmt: skip
-@click.option("--call-seconds", type=click.FloatRange(0.1, 3600), metavar="SECONDS",
-              help="How long one call of your code may take, instead of the course's limit.")  # fmt: skip
+@click.option("--isolation", type=click.Choice(["sandbox", "process", "none"]),
+              help="How your code is kept apart; by default the best that this machine offers. none: in this process, "
+              "for authors under a debugger.")  # fmt: skip
+@click.option("--limit", "limits", metavar="NAME=VALUE", multiple=True,
+              help="Change a limit of course.toml, as call_seconds=60; may be given several times.")  # fmt: skip
 @click.option("--start-method", type=click.Choice(["fork", "spawn"]), help="How the worker process starts.")
 def grade(
     path: Path,
@@ -69,17 +70,15 @@ def grade(
     json_path: Path | None,
     seed: int | None,
     verbose: bool,
-    isolation: str,
-    call_seconds: float | None,
+    isolation: str | None,
+    limits: tuple[str, ...],
     start_method: str | None,
 ) -> int:
     """Grade PATH: a folder or one .py file; student_template/ by default."""
     from harness.course import read_course
     from harness.submission import read_submission
 
-    course = read_course()
-    if call_seconds is not None:
-        course = course.with_limits(call_seconds=call_seconds)
+    course = read_course().with_limits(limits)
     chosen = course.select(exercise)
     expected = tuple(dict.fromkeys(name for item in chosen for name in item.files))
     submission = read_submission(path, expected)
@@ -113,7 +112,9 @@ def grade(
     return PASSED if report.passed_everything(result) else NOT_PASSED
 
 
-def _bench(submission: Submission, course: Course, seed: int | None, isolation: str, start_method: str | None) -> Bench:
+def _bench(
+    submission: Submission, course: Course, seed: int | None, isolation: str | None, start_method: str | None
+) -> Bench:
     """Import torch, fork the zygote, and only then the judging side."""
     from harness.worker import serve
 
@@ -123,8 +124,13 @@ def _bench(submission: Submission, course: Course, seed: int | None, isolation: 
     torch.set_num_threads(1)
     from harness.worker import launch
 
-    method = start_method or launch.best_start_method()
-    launcher = None if isolation == "none" else launch.launcher(method, course.limits.output_bytes)
+    if isolation is None:
+        from harness.worker import offer
+
+        isolation = offer.probe().isolation
+    launcher = None
+    if isolation != "none":
+        launcher = launch.launcher(start_method or launch.best_start_method(), isolation)
     from harness.bench import Bench
 
     return Bench(submission, course, launcher, None, course.seed if seed is None else seed)
@@ -159,6 +165,35 @@ def template() -> int:
     if not written:
         click.echo("student_template/ is up to date.")
     return PASSED
+
+
+@main.command(name="check-course")
+@click.option("--quick", is_flag=True, help="One seed instead of ten.")
+@click.option("--exercise", metavar="ID,...", help="These exercises only.")
+@click.option("--jobs", type=click.IntRange(1), help="How many judges; one a core by default.")
+def check_course(quick: bool, exercise: str | None, jobs: int | None) -> int:
+    """Prove the assignment: right answers pass, wrong ones are caught and named (for authors)."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from harness import terminal
+    from harness.authoring import prove
+    from harness.authoring.variants import VariantError
+    from harness.course import read_course
+
+    course = read_course()
+    wanted = {item.id for item in course.select(exercise)}
+    try:
+        chosen = [case for case in prove.cases(course) if case.exercise in wanted]
+    except VariantError as error:
+        raise Problem(f"A known answer does not fit the reference: {error}") from error
+    seeds = [course.seed + i for i in range(1 if quick else 10)]
+    console = Console(highlight=False)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("Proving the course", total=len(chosen))
+        verdicts = prove.prove(course, chosen, seeds, jobs=jobs or 0, done=lambda: bar.advance(task))
+    terminal.show_proof(course, verdicts, len(seeds), console)
+    return NOT_PASSED if any(verdict.problems for verdict in verdicts) else PASSED
 
 
 @main.command()

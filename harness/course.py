@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,11 +14,22 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a submission may use. Seconds are wall-clock time of one request, sizes are bytes."""
+    """What a submission may use.
 
-    start_seconds: float = 60.0  # until a new worker answers; a spawned one imports torch first
-    import_seconds: float = 20.0
-    call_seconds: float = 10.0
+    Seconds are CPU time of its worker, or `wall_factor` times as long by the clock: a busy machine must not cost
+    points, and a worker that sleeps must not hold a batch. Sizes are bytes.
+    """
+
+    start_seconds: float = 60.0  # by the clock, until a new worker answers; a spawned one imports torch first
+    import_seconds: float = 20.0  # of one import
+    call_seconds: float = 10.0  # of one call
+    submission_seconds: float = 120.0  # of everything
+    wall_factor: float = 3.0
+    memory_bytes: int = 2 * 2**30  # beyond what a worker starts with
+    scratch_bytes: int = 64 * 2**20  # of all files in the folder that it may write
+    scratch_files: int = 1000
+    open_files: int = 64
+    threads: int = 16
     output_bytes: int = 20_000  # of captured output kept for each check
 
 
@@ -52,9 +64,22 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     exercise: tuple[Exercise, ...]
     limits: Limits = Limits()
 
-    def with_limits(self, **changed: float) -> Course:
-        """The same course with other limits."""
-        return msgspec.structs.replace(self, limits=msgspec.structs.replace(self.limits, **changed))
+    def with_limits(self, changes: Sequence[str]) -> Course:
+        """This course with other limits, given as `name=value`.
+
+        Raises:
+            Problem: there is no such limit, or the value is no number that fits it.
+        """
+        values: dict[str, object] = msgspec.structs.asdict(self.limits)
+        for change in changes:
+            name, _, value = change.partition("=")
+            if name not in values:
+                raise Problem(f"There is no limit {name!r}.", f"Limits are: {', '.join(values)}.")
+            values[name] = value
+        try:
+            return msgspec.structs.replace(self, limits=msgspec.convert(values, Limits, strict=False))
+        except msgspec.ValidationError as error:
+            raise Problem(f"--limit: {error}.") from None
 
     def select(self, wanted: str | None) -> tuple[Exercise, ...]:
         """The exercises named in a comma-separated list, in the course's order; all for None.

@@ -19,7 +19,6 @@ import torch
 
 from harness.authoring.variants import Variant
 from harness.bench import Bench
-from harness.grading import CheckInfo
 from harness.observe import Mismatch, alike, observing
 from harness.oracle import Modules
 from harness.outcome import Status
@@ -43,18 +42,25 @@ class Footprint:
 
     @property
     def is_about_values(self) -> bool:
-        """Whether numbers were compared, or the code raised on the way to them."""
-        if self.ended is None or self.ended.status not in (Status.FAILED, Status.ERROR):
+        """Whether numbers were compared, or there was something wrong on the way to them."""
+        if self.ended is None:
             return False
-        if self.ended.status is Status.ERROR:
-            return self.ended.raised is not None
-        return bool(self.seen) and isinstance(self.seen[-1], torch.Tensor | float)
+        if self.ended.status is Status.FAILED:
+            return bool(self.seen) and isinstance(self.seen[-1], torch.Tensor | float)
+        return self.ended.status in (Status.ERROR, Status.MISSING)
 
     def reproduces(self, other: Footprint) -> bool:
         """Whether both failed in the same way on the same answers, but for rounding."""
         if self.ended is None or other.ended is None or self.ended.status is not other.ended.status:
             return False
-        return self.ended.raised == other.ended.raised and self.matches(other.seen)
+        if self.ended.status is not Status.FAILED and self._complaint != other._complaint:
+            return False
+        return self.matches(other.seen)
+
+    @property
+    def _complaint(self) -> object:
+        assert self.ended is not None
+        return self.ended.raised or self.ended.message
 
     def matches(self, seen: Sequence[object]) -> bool:
         """Whether the answers are alike, as far as this footprint goes."""
@@ -139,27 +145,30 @@ class Diagnosis:
         return known.complete and known.reproduces(footprint)
 
     def _run(self, candidate: Candidate, check: str, bench: Bench, expected: Sequence[object] | None) -> Footprint:
-        item = self.tests[check]
-        assert isinstance(item, pytest.Function)
         modules = {name: self.modules.load(name) for name in self.modules.sources}
         link = LocalLink(objects.Objects(self.modules.load))
         seen: list[object] = []
         try:
             with candidate.patched(modules), observing(expected) as seen:
-                ended = run_check(item.function, info_of(item), bench, link)
+                ended = run_check(self.tests[check], bench, link)
         except Mismatch:
             return Footprint(None, seen, complete=False)
         return Footprint(ended, seen)
 
 
-def run_check(function: Callable[..., object], info: CheckInfo, bench: Bench, link: Link) -> Ended | None:
+def run_check(item: pytest.Item, bench: Bench, link: Link) -> Ended | None:
     """Run one check outside pytest, with `link` as the student; how it ended, or None when it passed."""
+    assert isinstance(item, pytest.Function)
+    info = info_of(item)
     reference = bench.reference(info)
-    given = {"student": lambda: bench.begin(link, info), "reference": lambda: reference,
-             "draw": lambda: bench.inputs(reference)}  # fmt: skip
-    wanted = inspect.signature(function).parameters
+    given: dict[str, Callable[[], object]] = {
+        "student": lambda: bench.begin(link, info),
+        "reference": lambda: reference,
+        "draw": lambda: bench.inputs(reference),
+    }
+    wanted = inspect.signature(item.function).parameters
     try:
-        function(**{name: make() for name, make in given.items() if name in wanted})
+        item.function(**{name: make() for name, make in given.items() if name in wanted})
     except Exception as error:  # noqa: BLE001 - explained below, as pytest's report of it would be
         return explain(error, "")
     return None

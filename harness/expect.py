@@ -15,10 +15,13 @@ import torch
 from harness.messages import message
 from harness.observe import observe
 from harness.outcome import Evidence, Message, Status, Stop, StudentError
+from harness.worker.client import Handle
 
 
-def tensor(actual: object, shape: Sequence[int] | None = None, *, what: str) -> torch.Tensor:
-    """`actual`, if it is a tensor of that shape whose values are all finite."""
+def tensor(
+    actual: object, shape: Sequence[int] | None = None, *, dtype: torch.dtype | None = None, what: str
+) -> torch.Tensor:
+    """`actual`, if it is a tensor of that shape (and dtype) whose values are all finite."""
     observe(actual)
     if not isinstance(actual, torch.Tensor):
         _fail("expect.tensor", what, "a tensor", describe(actual))
@@ -27,6 +30,9 @@ def tensor(actual: object, shape: Sequence[int] | None = None, *, what: str) -> 
     if shape is not None and tuple(actual.shape) != tuple(shape):
         wanted, got = str(tuple(shape)), str(tuple(actual.shape))
         _fail("expect.shape", what, wanted, got)
+    if dtype is not None and actual.dtype != dtype:
+        wanted = str(dtype).removeprefix("torch.")
+        _fail("expect.dtype", what, wanted, _dtype(actual))
     if actual.is_floating_point() and not bool(torch.isfinite(actual).all()):
         where = _first(~torch.isfinite(actual))
         _fail(
@@ -90,6 +96,32 @@ def number(actual: object, expected: float, *, atol: float, what: str) -> None:
         )
 
 
+def real(actual: object, *, what: str) -> float:
+    """`actual` as a float, if it is a finite number or a tensor of one."""
+    observe(actual)
+    value = actual.item() if isinstance(actual, torch.Tensor) and actual.numel() == 1 else actual
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        _fail("expect.real-number", what, "a number",
+              describe(value))  # fmt: skip
+    return float(value)
+
+
+def handle(actual: object, *, what: str) -> Handle:
+    """`actual`, if it is an object that stays with the student: a model, a layer, a function."""
+    if not isinstance(actual, Handle):
+        _fail("expect.handle", what, "an object",
+              describe(actual))  # fmt: skip
+    return actual
+
+
+def items(actual: object, length: int, *, what: str) -> Sequence[object]:
+    """`actual`, if it is a tuple or a list of that length."""
+    if not isinstance(actual, tuple | list) or len(actual) != length:
+        _fail("expect.items", what, f"a tuple or list of {length}",
+              describe(actual))  # fmt: skip
+    return actual
+
+
 def equal(actual: object, expected: object, *, what: str) -> None:
     """`actual` is exactly `expected`, type included. For counts, names and lists, not for floats."""
     observe(actual)
@@ -104,7 +136,7 @@ def zero(actual: torch.Tensor, *, atol: float, what: str) -> None:
 
 def same(first: torch.Tensor, second: torch.Tensor, *, atol: float, what: str) -> None:
     """Two answers of the student agree within `atol`. Pass both through `tensor` first."""
-    tensor(second, first.shape, what=what)
+    tensor(second, tensor(first, what=what).shape, what=what)
     error = float((first.double() - second.double()).abs().max()) if first.numel() else 0.0
     if error > atol:
         where = _first((first.double() - second.double()).abs() > atol)
@@ -125,7 +157,7 @@ def varies(first: torch.Tensor, second: torch.Tensor, *, by: float, what: str) -
     A property that a constant has as well proves nothing: establish with this that the answer depends on what it
     should, before testing that it does not depend on what it should not.
     """
-    tensor(second, first.shape, what=what)
+    tensor(second, tensor(first, what=what).shape, what=what)
     error = float((first.double() - second.double()).abs().max()) if first.numel() else 0.0
     if error <= by:
         _fail(

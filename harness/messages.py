@@ -23,6 +23,8 @@ ENGLISH = {
     "timeout.import": "Importing {name}.py did not end within {seconds} seconds. Is there a loop or a training run at "
     "the top level of the file?",
     "timeout.call": "This call did not end within {seconds} seconds. Is there a loop that never ends?",
+    "timeout.submission": "This submission used up its {seconds} seconds of computing time.",
+    "blocked.scratch": "The code wrote more than {mebibytes} MiB or {files} files.",
     "crashed": "The Python process ended during {during} ({ending}).",
     "blocked.protocol": "The submission wrote to the channel that carries its answers: {error}.",
     "answer.not-data": "{what} returned {got}, which cannot be compared with the expected value.",
@@ -38,6 +40,9 @@ ENGLISH = {
     "expect.dtype": "{what} has dtype {actual}; it should be {expected}.",
     "expect.close": "{what} differs from the expected values, first at {where}.",
     "expect.number": "{what} should be a number; it is {actual}.",
+    "expect.real-number": "{what} should be a finite number; it is {actual}.",
+    "expect.handle": "{what} should be an object to work with; it is {actual}.",
+    "expect.items": "{what} should be {expected}; it is {actual}.",
     "expect.number-close": "{what} is {actual}; it should be {expected}.",
     "expect.equal": "{what} is {actual}; it should be {expected}.",
     "expect.same": "{what} should not change here, but it does, first at {where}.",

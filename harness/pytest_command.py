@@ -11,6 +11,7 @@ from harness.course import read_course
 from harness.plugin import GradingPlugin
 from harness.problem import Problem
 from harness.submission import read_submission
+from harness.worker import offer
 from harness.worker.launch import SpawnLauncher
 
 
@@ -27,7 +28,7 @@ def plugin_for(path: Path) -> GradingPlugin:
         submission = read_submission(path, tuple(name for item in course.exercise for name in item.files))
     except Problem as problem:
         raise pytest.UsageError(problem.what, problem.help) from None
-    launcher = SpawnLauncher(course.limits.output_bytes)
+    launcher = SpawnLauncher(offer.probe().isolation)
     return _PytestCommand(Bench(submission, course, launcher, None, course.seed), friendly=True)
 
 

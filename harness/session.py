@@ -24,14 +24,17 @@ from harness import VERSION, diagnosis, files, report
 from harness.authoring.variants import load_variants
 from harness.bench import Bench, reference_modules
 from harness.course import ROOT, Course, Exercise
-from harness.diagnosis import Footprint
+from harness.diagnosis import Footprint, run_check
 from harness.grading import CheckInfo
 from harness.messages import message
+from harness.oracle import Recording, RecordingLink, ReplayLink
 from harness.outcome import Message, Status
 from harness.plugin import GradingPlugin, info_of
 from harness.problem import Problem
 from harness.report import CheckResult, ExerciseResult, Report, Text
 from harness.submission import Submission
+from harness.worker.client import LocalLink
+from harness.worker.objects import Objects
 
 # pytest plugins that graders do not need: each costs time in a process that holds torch.
 _WITHOUT = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "pastebin", "stepwise",
@@ -65,18 +68,19 @@ def grade(bench: Bench, exercises: tuple[Exercise, ...]) -> Report:
     return reports[0]
 
 
-def grade_all(jobs: Iterable[Job], exercises: tuple[Exercise, ...]) -> None:
+def grade_all(jobs: Iterable[Job], exercises: tuple[Exercise, ...], *, warm: bool = False) -> None:
     """Judge submissions one after the other, as `jobs` gives them.
 
     Args:
         jobs: taken one by one; the next is asked for when the report of the last has been delivered.
         exercises: all that a job may name; their graders are collected at the start.
+        warm: ask the reference once for each seed, and answer all jobs of that seed from the recording.
 
     Raises:
         Problem: the graders themselves cannot be run.
         KeyboardInterrupt: the user stopped it.
     """
-    _run_pytest(_Rounds(jobs), exercises)
+    _run_pytest(_Rounds(jobs, warm), exercises)
 
 
 def collect(course: Course) -> list[CheckInfo]:
@@ -99,9 +103,10 @@ class _Recorder(pytest_jsonreport.plugin.JSONReport):  # type: ignore[misc]
 class _Rounds(GradingPlugin):
     """Runs the collected checks once for each job."""
 
-    def __init__(self, jobs: Iterable[Job]) -> None:
+    def __init__(self, jobs: Iterable[Job], warm: bool) -> None:
         super().__init__(None)
-        self.jobs = jobs
+        self.jobs, self.warm = jobs, warm
+        self.recordings: dict[int, Recording] = {}
         self.diagnosis: diagnosis.Diagnosis | None = None  # made when something has failed
 
     def pytest_addhooks(self, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -112,6 +117,8 @@ class _Rounds(GradingPlugin):
         if session.testsfailed:
             raise session.Interrupted("the graders could not be collected")
         for job in self.jobs:
+            if self.warm:
+                job.bench.oracle = ReplayLink(self._recording(job.bench, session.items))
             self.turn_to(job.bench)
             wanted = {exercise.id for exercise in job.exercises}
             items = [item for item in session.items if info_of(item).exercise in wanted]
@@ -142,6 +149,23 @@ class _Rounds(GradingPlugin):
         if any(result.status is not Status.PASSED for result in results):
             self._diagnose(grouped, job.bench, session.items)
         return _report(job, grouped, started.isoformat(timespec="seconds"), time.monotonic() - began)
+
+    def _recording(self, bench: Bench, items: list[pytest.Item]) -> Recording:
+        """What the reference says in every check on this seed, asked by letting it take the checks itself.
+
+        Raises:
+            Problem: it does not pass one; no mark of this course would be worth anything.
+        """
+        if bench.seed not in self.recordings:
+            recording = Recording(bench.seed)
+            asked = Bench(bench.submission, bench.course, None, RecordingLink(bench.oracle, recording), bench.seed)
+            itself = LocalLink(Objects(reference_modules().load))
+            for item in items:
+                ended = run_check(item, asked, itself)
+                if ended is not None:
+                    raise Problem(f"The reference itself fails {info_of(item).id}.", ended.message.render())
+            self.recordings[bench.seed] = recording
+        return self.recordings[bench.seed]
 
     def _diagnose(self, grouped: list[ExerciseResult], bench: Bench, items: list[pytest.Item]) -> None:
         if self.diagnosis is None:

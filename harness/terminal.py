@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import codeop
 import re
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.authoring.prove import Verdict
 from harness.course import Course
 from harness.grading import CheckInfo
 from harness.outcome import UNDECIDED, Frame, Status
@@ -47,17 +49,22 @@ def show(report: Report, console: Console, *, verbose: bool = False) -> None:
     console.print(Text.assemble((report.course.title, "bold"), "  ", _text(report.submission.name)))
     for note in report.submission.notes:
         console.print(_text(f"Note: {note.text}", "yellow"))
-    told = 0
+    told, titles = 0, dict[str, str]()
     for exercise in report.exercises:
         console.print()
         console.print(_table(exercise, console))
         for group in _stories(exercise):
+            if group[0].caused_by and group[0].caused_by in titles:  # told with an exercise before this one
+                console.print()
+                _Teller(console).prose(f"{_count(group)} for the same reason as “{titles[group[0].caused_by]}”.", "dim")
+                continue
             _tell(console, group, whole=_stopped(exercise), short=told >= IN_FULL and not verbose, verbose=verbose)
             told += 1
         if verbose:
             for check in exercise.checks:
                 if check.output:
                     _printed(check, console)
+        titles.update({check.id: check.title for check in exercise.checks})
     console.print()
     if told > IN_FULL and not verbose:
         console.print(Text(f"The first {IN_FULL} are told in full; -v tells all.", "dim"))
@@ -82,6 +89,33 @@ def show_checks(course: Course, checks: list[CheckInfo], console: Console) -> No
         console.print(table)
         console.print()
     console.print(Text(f"{points(check.points for check in checks):g} points"))
+
+
+def show_proof(course: Course, verdicts: Sequence[Verdict], seeds: int, console: Console) -> None:
+    """Print what the self-proof of a course found: a table of counts, then every exception."""
+    must = {
+        "reference": "all points",
+        "template": "no points",
+        "accepted": "all points",
+        "misconception": "loses points, is named",
+        "degenerate": "no points",
+    }
+    table = Table(box=None, padding=(0, 2), pad_edge=False)
+    table.add_column("exercise")
+    for kind, meaning in must.items():
+        table.add_column(f"{kind}\n{meaning}", justify="right")
+    for exercise in course.exercise:
+        row = []
+        for kind in must:
+            own = [verdict for verdict in verdicts if (verdict.case.exercise, verdict.case.kind) == (exercise.id, kind)]
+            good = sum(not verdict.problems for verdict in own)
+            row.append(Text(f"{good} / {len(own)}", "green" if good == len(own) else "red"))
+        table.add_row(exercise.id, *row)
+    console.print(table)
+    console.print(Text(f"{len(verdicts)} answers on {seeds} seed{'s' if seeds > 1 else ''}"))
+    for verdict in verdicts:
+        for problem in verdict.problems:
+            console.print(Text.assemble((verdict.case.id, "bold red"), f"  {problem}"))
 
 
 def next_step(report: Report) -> str:
@@ -188,8 +222,11 @@ def _tell(console: Console, checks: list[CheckResult], *, whole: bool, short: bo
         for other in others:
             say.prose(f"  {other.title}", "dim")
     elif others and not whole:
-        checks_fail = "1 other check fails" if len(others) == 1 else f"{len(others)} other checks fail"
-        say.prose(f"{checks_fail} for the same reason.", "dim")
+        say.prose(f"{_count(others, 'other ')} for the same reason.", "dim")
+
+
+def _count(checks: list[CheckResult], other: str = "") -> str:
+    return f"1 {other}check fails" if len(checks) == 1 else f"{len(checks)} {other}checks fail"
 
 
 def _tell_frame(say: _Teller, frame: Frame) -> None:

@@ -188,9 +188,7 @@ class FoldedIntoTheBatch:
     def forward(self, x):
         B, T, C = x.shape
         H, D = self.n_head, C // self.n_head
-        q, k, v = (
-            t.reshape(B, T, H, D).transpose(1, 2).reshape(B * H, T, D) for t in self.qkv(x).chunk(3, dim=2)
-        )
+        q, k, v = (t.reshape(B, T, H, D).transpose(1, 2).reshape(B * H, T, D) for t in self.qkv(x).chunk(3, dim=2))
         scores = torch.bmm(q, k.mT) / D**0.5
         scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), float("-inf"))
         out = torch.bmm(self.weights_dropout(scores.softmax(2)), v)

@@ -253,8 +253,7 @@ class OneBigHead:
     of = "gpt.CausalSelfAttention"
     source = "own: the lesson before, with one head, left as it was"
     hint = (
-        "Your output is exactly that of a single head over all channels. Where does forward cut q, k and v "
-        "into heads?"
+        "Your output is exactly that of a single head over all channels. Where does forward cut q, k and v into heads?"
     )
 
     def forward(self, x):
@@ -356,10 +355,7 @@ class NoBias:
     id = "heads.no-bias"
     of = "gpt.CausalSelfAttention"
     source = "own: Llama's layers have none, and nanoGPT's option is often copied as False"
-    hint = (
-        "Your layers lack their biases: compare the number of parameters with the one you expect for C "
-        "channels."
-    )
+    hint = "Your layers lack their biases: compare the number of parameters with the one you expect for C channels."
 
     def __init__(self, config):
         super().__init__()
@@ -572,10 +568,7 @@ class NoSoftmax:
     id = "heads.no-softmax"
     of = "gpt.CausalSelfAttention"
     source = "own: a step of the equation left out"
-    hint = (
-        "Your weights are negative in places and do not sum to 1: the step that turns scores into shares is "
-        "missing."
-    )
+    hint = "Your weights are negative in places and do not sum to 1: the step that turns scores into shares is missing."
 
     def attention_weights(self, q, k):
         return (q @ k.transpose(-2, -1) / q.size(-1) ** 0.5).tril()

@@ -141,10 +141,7 @@ class BestGuesses:
     id = "order.best-guesses"
     of = "heads_positions"
     source = "own: argmax for an untrained model"
-    hint = (
-        "You only ask whether the two best guesses agree. The scores can differ long before the best guess "
-        "does."
-    )
+    hint = "You only ask whether the two best guesses agree. The scores can differ long before the best guess does."
 
     def order_difference(model, tokenizer, first, second):
         with torch.no_grad():
@@ -190,10 +187,7 @@ class LossIncluded:
     id = "order.loss-included"
     of = "heads_positions"
     source = "own: the second value that forward returns overlooked"
-    hint = (
-        "The model gives back two things, the logits and a loss, and you treat the pair as if it were the "
-        "logits."
-    )
+    hint = "The model gives back two things, the logits and a loss, and you treat the pair as if it were the logits."
 
     def order_difference(model, tokenizer, first, second):
         with torch.no_grad():
@@ -273,9 +267,7 @@ class CopyNotCleared:
     id = "order.copy-not-cleared"
     of = "heads_positions"
     source = "own: weight * 0 computed and thrown away"
-    hint = (
-        "Your copy still has its positions. An operation that makes a new tensor leaves the table as it was."
-    )
+    hint = "Your copy still has its positions. An operation that makes a new tensor leaves the table as it was."
 
     def without_positions(model):
         blind = copy.deepcopy(model)
@@ -306,10 +298,7 @@ class TwoRows:
     id = "order.two-rows"
     of = "heads_positions"
     source = "own: range(1, 3) stops before 3; or the exercise overlooked"
-    hint = (
-        "Your table has the lesson's two rows. The exercise asks for one more depth; a range stops before "
-        "its end."
-    )
+    hint = "Your table has the lesson's two rows. The exercise asks for one more depth; a range stops before its end."
 
     def order_table(seed=0):
         return [order_row(n_layer, seed) for n_layer in range(1, 3)]

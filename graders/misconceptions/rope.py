@@ -84,8 +84,7 @@ class OtherBase:
     of = "rope"
     source = "karpathy/llama2.c#356, ggml-org/llama.cpp#3090"
     hint = (
-        "Your frequencies belong to another base. Count the zeros, and look at what your code does with the "
-        "argument."
+        "Your frequencies belong to another base. Count the zeros, and look at what your code does with the argument."
     )
 
     def rope_frequencies(head_dim, base=10000.0):
@@ -100,9 +99,7 @@ class BaseIgnored:
     id = "rope.base-ignored"
     of = "rope"
     source = "ggml-org/llama.cpp#3090: models with another base came out wrong"
-    hint = (
-        "Your frequencies are the same for every base. The usual value is only the default of the argument."
-    )
+    hint = "Your frequencies are the same for every base. The usual value is only the default of the argument."
 
     def rope_frequencies(head_dim, base=10000.0):
         if head_dim < 2 or head_dim % 2 != 0:
@@ -223,9 +220,7 @@ class MinusLost:
     id = "rope.minus-lost"
     of = "rope"
     source = "own: the one minus of the rotation matrix forgotten"
-    hint = (
-        "Your pairs change their length, so they are not turned. A rotation matrix has a minus in one place."
-    )
+    hint = "Your pairs change their length, so they are not turned. A rotation matrix has a minus in one place."
 
     def apply_rope(x, positions, base=10000.0):
         dtype = torch.promote_types(x.dtype, torch.float32)
@@ -280,9 +275,7 @@ class OnlyCosine:
     id = "rope.only-cosine"
     of = "rope"
     source = "own: half of the rotation"
-    hint = (
-        "Each of your channels is only made smaller. In a turn, both channels of a pair go into both results."
-    )
+    hint = "Each of your channels is only made smaller. In a turn, both channels of a pair go into both results."
 
     def apply_rope(x, positions, base=10000.0):
         dtype = torch.promote_types(x.dtype, torch.float32)
@@ -312,10 +305,7 @@ class SameAngleForAllPairs:
     id = "rope.same-angle-for-all-pairs"
     of = "rope"
     source = "own: the frequencies reduced to one number"
-    hint = (
-        "All your pairs turn together. Each has a frequency of its own, so that near and far can both be "
-        "told."
-    )
+    hint = "All your pairs turn together. Each has a frequency of its own, so that near and far can both be told."
 
     def apply_rope(x, positions, base=10000.0):
         dtype = torch.promote_types(x.dtype, torch.float32)
@@ -523,10 +513,7 @@ class KeysShifted:
     id = "rope.keys-shifted"
     of = "rope.RotaryCausalSelfAttention"
     source = "own: an off-by-one that no test of norms or distances alone can see"
-    hint = (
-        "A position does not meet itself at distance 0 in your code: queries and keys count from different "
-        "numbers."
-    )
+    hint = "A position does not meet itself at distance 0 in your code: queries and keys count from different numbers."
 
     def forward(self, x):
         R, p = self.rotary_dim, torch.arange(x.size(1), device=x.device)
@@ -563,9 +550,7 @@ class TurnedTwice:
     id = "rope.turned-twice"
     of = "rope.RotaryCausalSelfAttention"
     source = "own: once in a helper and once more in forward"
-    hint = (
-        "Your scores are those of a text with twice the distances: queries and keys have been turned twice."
-    )
+    hint = "Your scores are those of a text with twice the distances: queries and keys have been turned twice."
 
     def forward(self, x):
         R, p = self.rotary_dim, torch.arange(x.size(1), device=x.device)
@@ -619,8 +604,7 @@ class LastChannelsTurned:
     of = "rope.RotaryCausalSelfAttention"
     source = "own: the two slices of a partial rotation swapped"
     hint = (
-        "You turn the last channels of each head and leave the first ones alone. The docstring says which of "
-        "them turn."
+        "You turn the last channels of each head and leave the first ones alone. The docstring says which of them turn."
     )
 
     def forward(self, x):

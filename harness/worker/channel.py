@@ -57,8 +57,10 @@ class Channel:
     def __init__(self, frames: socket.socket, output: socket.socket, limit: int) -> None:
         self.frames, self.output_socket = frames, output
         self.output = Output(limit)
-        frames.setblocking(False)
-        output.setblocking(False)
+        self.selector = selectors.DefaultSelector()
+        for end in (frames, output):
+            end.setblocking(False)
+            self.selector.register(end, selectors.EVENT_READ)
 
     def exchange(self, body: bytes, watch: Callable[[], None]) -> bytes:
         """Send one request and return the body of the one frame that comes back.
@@ -69,31 +71,19 @@ class Channel:
 
         Raises:
             Closed: the worker ended.
-            ProtocolError: bytes came before they were asked for, or a frame longer than `MAX_FRAME`.
+            ProtocolError: bytes came before they were asked for, a frame longer than `MAX_FRAME`, or more than one.
         """
         self._refuse_early_bytes()
-        outgoing = memoryview(len(body).to_bytes(HEADER) + body)
+        self._send_all(len(body).to_bytes(HEADER) + body, watch)
         incoming = bytearray()
         wanted = HEADER
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.frames, selectors.EVENT_READ | selectors.EVENT_WRITE)
-            selector.register(self.output_socket, selectors.EVENT_READ)
-            while len(incoming) < wanted or wanted == HEADER:
-                events = selector.select(TICK)
-                watch()
-                for key, event in events:
-                    if key.fileobj is self.output_socket:
-                        if self._read_output() == b"":
-                            selector.unregister(self.output_socket)
-                        continue
-                    if event & selectors.EVENT_WRITE:
-                        outgoing = outgoing[self._send(outgoing) :]
-                        if not outgoing:
-                            selector.modify(self.frames, selectors.EVENT_READ)
-                    if event & selectors.EVENT_READ:
-                        incoming += self._receive(min(wanted - len(incoming), _CHUNK))
-                if wanted == HEADER and len(incoming) == HEADER:
+        while len(incoming) < wanted:
+            if self._wait(watch):
+                incoming += self._receive()
+                if wanted == HEADER and len(incoming) >= HEADER:
                     wanted += _length(incoming)
+        if len(incoming) > wanted:
+            raise ProtocolError("more than one answer to one request")
         self.drain()
         return bytes(incoming[HEADER:])
 
@@ -104,8 +94,38 @@ class Channel:
                 return
 
     def close(self) -> None:
+        self.selector.close()
         self.frames.close()
         self.output_socket.close()
+
+    def _wait(self, watch: Callable[[], None]) -> bool:
+        """Wait a tick at most; whether the frames' socket is ready. Output that comes meanwhile is read."""
+        events = self.selector.select(TICK)
+        watch()
+        ready = False
+        for key, _ in events:
+            if key.fileobj is self.frames:
+                ready = True
+            elif self._read_output() == b"":
+                self.selector.unregister(self.output_socket)
+        return ready
+
+    def _send_all(self, data: bytes, watch: Callable[[], None]) -> None:
+        rest = memoryview(data)
+        while True:
+            try:
+                rest = rest[self.frames.send(rest) :]
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                raise Closed from error
+            if not rest:
+                return
+            self.selector.modify(self.frames, selectors.EVENT_WRITE)  # a full buffer: wait until there is room
+            try:
+                self._wait(watch)
+            finally:
+                self.selector.modify(self.frames, selectors.EVENT_READ)
 
     def _refuse_early_bytes(self) -> None:
         try:
@@ -118,17 +138,9 @@ class Channel:
             raise Closed
         raise ProtocolError("bytes on the channel that nobody asked for")
 
-    def _send(self, data: memoryview) -> int:
+    def _receive(self) -> bytes:
         try:
-            return self.frames.send(data[:_CHUNK])
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            raise Closed from error
-
-    def _receive(self, size: int) -> bytes:
-        try:
-            chunk = self.frames.recv(size)
+            chunk = self.frames.recv(_CHUNK)
         except BlockingIOError:
             return b""
         except OSError as error:
@@ -150,7 +162,7 @@ class Channel:
 
 
 def _length(header: bytearray) -> int:
-    length = int.from_bytes(header)
+    length = int.from_bytes(header[:HEADER])
     if not 0 < length <= MAX_FRAME:
         raise ProtocolError(f"a frame of {length} bytes")
     return length

@@ -6,7 +6,6 @@ submission's worker process, on the reference in this process, or from a recordi
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -17,6 +16,8 @@ from harness.course import Limits
 from harness.outcome import Status, Stop
 from harness.worker import explain, objects, protocol
 from harness.worker.channel import Closed
+from harness.worker.guard import Guard, cpu_seconds
+from harness.worker.homes import UNCONFINED
 from harness.worker.launch import Launcher, Process
 from harness.worker.protocol import Begin, Call, Get, Import, Load, Raised, Ref, Reply, Request, Set, Value
 
@@ -46,43 +47,40 @@ class WorkerLink:
     Args:
         launcher: how workers are made.
         files: the submission.
-        limits: deadlines of one request.
+        limits: what it may use.
     """
 
     def __init__(self, launcher: Launcher, files: Mapping[str, bytes], limits: Limits) -> None:
         self.launcher, self.files, self.limits = launcher, files, limits
         self.process: Process | None = None
         self.printed = ""
+        self.spent = 0.0  # CPU seconds of workers that have ended
 
     def perform(self, request: Request) -> Reply:
         """Send a request and wait for its reply.
 
         Raises:
-            Stop: TIMEOUT, CRASHED or BLOCKED; the worker is gone then and the next `Begin` starts another.
+            Stop: TIMEOUT, CRASHED, BLOCKED or OUT_OF_MEMORY; the worker is gone then and the next `Begin` starts
+                another.
         """
         process = self.process
         if process is None:
             if not isinstance(request, Begin):
                 raise RuntimeError("the check went on after its worker was stopped")
-            process = self.process = self.launcher.launch(self.files)
-        seconds = self._seconds(request)
-        deadline = time.monotonic() + seconds
-
-        def watch() -> None:
-            if time.monotonic() > deadline:
-                raise TimeoutError
-
+            process = self.process = self.launcher.launch(self.files, self.limits)
+        guard = Guard(process, self.limits, request, self.spent)
         try:
-            reply = protocol.decode_reply(process.channel.exchange(protocol.encode_request(request), watch))
+            reply = protocol.decode_reply(process.channel.exchange(protocol.encode_request(request), guard.look))
             if reply.id != request.id:
                 raise protocol.ProtocolError(f"an answer to request {reply.id} where {request.id} was asked")
             if isinstance(reply, Value):
                 protocol.unpack(reply.value)  # whoever forged a value is stopped here, and blamed
-        except TimeoutError:
+            guard.look_at_scratch()
+        except Stop:
             self._stop()
-            raise Stop(Status.TIMEOUT, explain.timeout(request, seconds)) from None
+            raise
         except Closed:
-            raise Stop(Status.CRASHED, explain.crashed(request, self._stop())) from None
+            raise self._ended(request) from None
         except protocol.ProtocolError as error:
             self._stop()
             raise Stop(Status.BLOCKED, explain.broken_protocol(error)) from None
@@ -101,17 +99,21 @@ class WorkerLink:
         if self.process is not None:
             self._stop()
 
+    def _ended(self, request: Request) -> Exception:
+        ending = self._stop()
+        if ending == f"exit {UNCONFINED}":
+            return RuntimeError(f"a worker could not be confined: {self.printed.strip()}")
+        if ending == "signal SIGXCPU":
+            return Stop(Status.TIMEOUT, explain.spent(self.limits.submission_seconds))
+        return Stop(Status.CRASHED, explain.crashed(request, ending))
+
     def _stop(self) -> str:
         assert self.process is not None
         process, self.process = self.process, None
+        self.spent += cpu_seconds(process.pid)
         ending = process.end()
         self.printed += process.channel.output.take()
         return ending
-
-    def _seconds(self, request: Request) -> float:
-        if isinstance(request, Begin):
-            return self.limits.start_seconds
-        return self.limits.import_seconds if isinstance(request, Import) else self.limits.call_seconds
 
 
 class OracleError(Exception):
@@ -129,11 +131,10 @@ class Check:
     name: str
     oracle: bool = False
     next_id: int = 0
-    names: dict[int, str] = field(default_factory=dict)
+    modules: dict[str, Any] = field(default_factory=dict)  # handles of modules, and of what they define
 
     def begin(self, seed: int) -> None:
         """Forget the objects of the check before, and seed the generators."""
-        self.names.clear()
         self.ask(lambda number: Begin(number, self.name, seed), "")
 
     def ask(self, make: Callable[[int], Request], what: str) -> Any:
@@ -177,7 +178,7 @@ class Check:
 
 
 class Root:
-    """Modules by name: `student.gpt`. Each use imports anew, which the other side does once."""
+    """Modules by name: `student.gpt`. A module is asked for once a check."""
 
     def __init__(self, check: Check) -> None:
         self._check = check
@@ -185,7 +186,10 @@ class Root:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return self._check.ask(lambda number: Import(number, name), name)
+        modules = self._check.modules
+        if name not in modules:
+            modules[name] = self._check.ask(lambda number: Import(number, name), name)
+        return modules[name]
 
 
 class Handle:
@@ -199,23 +203,50 @@ class Handle:
     __hash__ = object.__hash__
 
     def __init__(self, check: Check, number: int, what: str) -> None:
-        object.__setattr__(self, "_check", check)
-        object.__setattr__(self, "_id", number)
-        object.__setattr__(self, "_what", what)
+        for slot, value in (("_check", check), ("_id", number), ("_what", what)):
+            object.__setattr__(self, slot, value)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._check.ask(lambda number: Get(number, self._id, name), f"{self._what}.{name}")
+        check, what = self._check, f"{self._what}.{name}"
+        if self._what not in check.modules:
+            return self._get(name, what)
+        if what not in check.modules:  # a module's classes and functions stay what they are
+            check.modules[what] = self._get(name, what)
+        return check.modules[what]
+
+    def _get(self, name: str, what: str) -> Any:
+        return self._check.ask(lambda number: Get(number, self._id, name), what)
 
     def __setattr__(self, name: str, value: object) -> None:
         packed = protocol.pack(_references(value, self._check))
         self._check.ask(lambda number: Set(number, self._id, name, packed), f"{self._what}.{name} = ...")
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
+        return self._call("", args, kwargs)
+
+    def to(self, *args: object, **kwargs: object) -> Any:
+        """`Module.to` over there."""
+        return self._call("to", args, kwargs)
+
+    def train(self, mode: bool = True) -> Any:
+        """`Module.train` over there."""
+        return self._call("train", (mode,), {})
+
+    def eval(self) -> Any:
+        """`Module.eval` over there."""
+        return self._call("eval", (), {})
+
+    def state_dict(self) -> Any:
+        """`Module.state_dict` over there: name -> tensor, copies."""
+        return self._call("state_dict", (), {})
+
+    def _call(self, method: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         packed = protocol.pack(_references(args, self._check))
         named = protocol.pack(_references(kwargs, self._check))
-        return self._check.ask(lambda number: Call(number, self._id, packed, named), f"{_short(self._what)}(...)")
+        what = f"{_short(self._what)}{'.' + method if method else ''}(...)"
+        return self._check.ask(lambda number: Call(number, self._id, method, packed, named), what)
 
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
         """Copy `state` into the parameters of this module; the student's extra buffers stay as they are.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from harness.course import Limits
 from harness.messages import message
 from harness.outcome import Frame, Message, Status, Stop, StudentError
 from harness.worker import objects
@@ -38,6 +39,16 @@ def timeout(request: Request, seconds: float) -> Message:
     if isinstance(request, Import):
         return message("timeout.import", name=request.name, seconds=seconds)
     return message("timeout.call", seconds=seconds)
+
+
+def spent(seconds: float) -> Message:
+    """The submission used up its CPU time."""
+    return message("timeout.submission", seconds=seconds)
+
+
+def scratch(limits: Limits) -> Message:
+    """It wrote more than it may."""
+    return message("blocked.scratch", mebibytes=limits.scratch_bytes // 2**20, files=limits.scratch_files)
 
 
 def crashed(request: Request, ending: str) -> Message:

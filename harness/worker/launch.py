@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
+from harness.course import ROOT, Limits
+from harness.problem import Problem
+from harness.worker import confine, homes
 from harness.worker.channel import Channel
-from harness.worker.serve import SCRATCH, SUBMISSION
+from harness.worker.homes import SCRATCH
 
 
 class Process(Protocol):
@@ -25,6 +27,8 @@ class Process(Protocol):
 
     channel: Channel
     pid: int
+    home: Path
+    scratch_seen: float  # time.monotonic() of the last look at what it wrote
 
     def end(self) -> str:
         """Kill the worker and all that it started, remove its folders, and say how it had ended.
@@ -41,7 +45,7 @@ class Launcher(Protocol):
     isolation: str  # sandbox or process
     method: str  # fork or spawn
 
-    def launch(self, files: Mapping[str, bytes]) -> Process: ...
+    def launch(self, files: Mapping[str, bytes], limits: Limits) -> Process: ...
 
     def close(self) -> None: ...
 
@@ -51,61 +55,52 @@ def best_start_method() -> str:
     return "fork" if sys.platform == "linux" else "spawn"
 
 
-def launcher(method: str, output_limit: int) -> Launcher:
+def launcher(method: str, isolation: str) -> Launcher:
     """A launcher by name, `fork` or `spawn`. Call it right after `import torch` and before anything is imported that
-    a submission must not find in its memory: a zygote inherits all that this process holds."""
-    return ForkLauncher(output_limit) if method == "fork" else SpawnLauncher(output_limit)
+    a submission must not find in its memory: a zygote inherits all that this process holds.
 
-
-def _make_home(files: Mapping[str, bytes]) -> Path:
-    """A private folder with the submission's files, and a scratch folder.
-
-    The scratch folder is where the code runs and may write. Data files lie there too, so that `open("poem.txt")` finds
-    beside it what it finds on the student's machine.
+    Raises:
+        Problem: this machine cannot make workers that are isolated so.
     """
-    home = Path(tempfile.mkdtemp(prefix="headcheck-")).resolve()
-    (home / SCRATCH).mkdir()
-    (home / SUBMISSION).mkdir()
-    for name, content in files.items():
-        for folder in (SUBMISSION,) if name.endswith(".py") else (SUBMISSION, SCRATCH):
-            target = home / folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-    return home
+    return ForkLauncher(isolation) if method == "fork" else SpawnLauncher(isolation)
 
 
 class ForkLauncher:
     """Workers forked from a zygote, which is itself forked from this process at once."""
 
-    isolation = "process"
     method = "fork"
 
-    def __init__(self, output_limit: int) -> None:
+    def __init__(self, isolation: str) -> None:
         from harness.worker import zygote  # its imports are POSIX's
 
-        self.output_limit = output_limit
-        self.pid, self.control = zygote.start()
+        self.isolation = isolation
+        self.pid, self.control = zygote.start(sandbox=isolation == "sandbox")
+        trouble = self._answer()
+        if trouble:
+            self.close()
+            raise Problem(trouble)
 
-    def launch(self, files: Mapping[str, bytes]) -> Process:
-        home = _make_home(files)
+    def launch(self, files: Mapping[str, bytes], limits: Limits) -> Process:
+        home = homes.make(files)
         ours, theirs = socket.socketpair()
         output, their_output = socket.socketpair()
         with theirs, their_output:
-            message = msgspec.msgpack.encode(("fork", str(home)))
+            message = msgspec.msgpack.encode(("fork", str(home), msgspec.msgpack.encode(limits)))
             socket.send_fds(self.control, [message], [theirs.fileno(), their_output.fileno()])
-            pid = self._answer()
-        return _Forked(self, pid, home, Channel(ours, output, self.output_limit))
+            pid: int = self._answer()
+        return _Forked(self, pid, home, Channel(ours, output, limits.output_bytes))
 
     def end(self, pid: int) -> int:
         """Kill a worker; returns its wait status."""
-        self.control.sendall(msgspec.msgpack.encode(("end", pid)))
-        return self._answer()
+        self.control.sendall(msgspec.msgpack.encode(("end", pid, b"")))
+        status: int = self._answer()
+        return status
 
-    def _answer(self) -> int:
-        answer = self.control.recv(64)
+    def _answer(self) -> Any:
+        answer = self.control.recv(4096)
         if not answer:
             raise RuntimeError("the process that makes workers has ended; run the command again")
-        return msgspec.msgpack.decode(answer, type=int)
+        return msgspec.msgpack.decode(answer)
 
     def close(self) -> None:
         self.control.close()
@@ -116,47 +111,47 @@ class ForkLauncher:
 class _Forked:
     def __init__(self, launcher: ForkLauncher, pid: int, home: Path, channel: Channel) -> None:
         self.launcher, self.pid, self.home, self.channel = launcher, pid, home, channel
+        self.scratch_seen = time.monotonic()
 
     def end(self) -> str:
         status = self.launcher.end(self.pid)
-        self.channel.drain()
-        self.channel.close()
-        shutil.rmtree(self.home, ignore_errors=True)
-        return _ending(os.waitstatus_to_exitcode(status))
+        return _after(self, os.waitstatus_to_exitcode(status))
 
 
 class SpawnLauncher:
     """Workers started as fresh interpreters: works everywhere, costs an `import torch` each."""
 
-    isolation = "process"
     method = "spawn"
 
-    def __init__(self, output_limit: int) -> None:
-        self.output_limit = output_limit
+    def __init__(self, isolation: str) -> None:
+        self.isolation = isolation
 
-    def launch(self, files: Mapping[str, bytes]) -> Process:
-        home = _make_home(files)
+    def launch(self, files: Mapping[str, bytes], limits: Limits) -> Process:
+        home = homes.make(files)
         ours, theirs = socket.socketpair()
         output, their_output = socket.socketpair()
-        command = [sys.executable, "-m", "harness.worker.serve", str(home)]
-        root = Path(__file__).resolve().parents[2]
+        environment = confine.environment(str(home / SCRATCH)) | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        command = [sys.executable, "-m", "harness.worker.serve", str(home), msgspec.json.encode(limits).decode(),
+                   self.isolation]  # fmt: skip
         with theirs, their_output:
             if os.name == "posix":
                 numbers = [theirs.fileno(), their_output.fileno()]
                 command += [str(number) for number in numbers]
-                process = subprocess.Popen(command, cwd=root, pass_fds=numbers, start_new_session=True)
+                process = subprocess.Popen(
+                    command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, pass_fds=numbers,
+                    start_new_session=True,
+                )  # fmt: skip
             else:
-                process = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE)
+                process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE)
                 assert process.stdin is not None
                 shares = [
                     end.share(process.pid)  # type: ignore[attr-defined,unused-ignore]
                     for end in (theirs, their_output)
                 ]
-                process.stdin.write(b" ".join(b"%d" % len(share) for share in shares) + b"\n" + b"".join(shares))
-                process.stdin.flush()
-                # The copies must be made before ours close; the worker opens them as soon as it has started.
+                sizes = b" ".join(b"%d" % len(share) for share in shares)
+                process.stdin.write(sizes + b"\n" + b"".join(shares))
                 process.stdin.close()
-        return _Spawned(process, home, Channel(ours, output, self.output_limit))
+        return _Spawned(process, home, Channel(ours, output, limits.output_bytes))
 
     def close(self) -> None:
         """Nothing is kept between workers."""
@@ -165,6 +160,7 @@ class SpawnLauncher:
 class _Spawned:
     def __init__(self, process: subprocess.Popen[bytes], home: Path, channel: Channel) -> None:
         self.process, self.pid, self.home, self.channel = process, process.pid, home, channel
+        self.scratch_seen = time.monotonic()
 
     def end(self) -> str:
         code = self.process.poll()
@@ -173,13 +169,14 @@ class _Spawned:
                 os.killpg(self.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
-        self.channel.drain()
-        self.channel.close()
-        shutil.rmtree(self.home, ignore_errors=True)
-        return _ending(self.process.returncode if code is None else code)
+        return _after(self, self.process.returncode if code is None else code)
 
 
-def _ending(code: int) -> str:
+def _after(process: _Forked | _Spawned, code: int) -> str:
+    """Once a worker has ended: keep what it printed, remove its folders, say how it ended."""
+    process.channel.drain()
+    process.channel.close()
+    homes.remove(process.home)
     if code >= 0:
         return f"exit {code}"
     try:

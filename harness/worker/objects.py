@@ -87,8 +87,8 @@ class Objects:
             case Set(target=target, name=name, value=value):
                 setattr(self.table[target], name, self._argument(protocol.unpack(value)))
                 return None
-            case Call(target=target, args=args, kwargs=kwargs):
-                function = self.table[target]
+            case Call(target=target, method=method, args=args, kwargs=kwargs):
+                function = self._attribute(target, method) if method else self.table[target]
                 positional = self._argument(protocol.unpack(args))
                 named = self._argument(protocol.unpack(kwargs))
                 return self._answer(function(*positional, **named))  # type: ignore[operator,misc,arg-type]
@@ -155,7 +155,7 @@ def reset(seed: int) -> None:
     torch.set_grad_enabled(True)
     if torch.are_deterministic_algorithms_enabled():  # the setter imports torch's compiler: two seconds
         torch.use_deterministic_algorithms(False)
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed records a whole stack for CUDA, each time
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:

@@ -76,8 +76,11 @@ class Set(msgspec.Struct, tag=True, frozen=True):
 
 
 class Call(msgspec.Struct, tag=True, frozen=True):
+    """Call an object, or the method of that name when `method` is not empty."""
+
     id: int
     target: int
+    method: str
     args: msgspec.Raw  # a tuple
     kwargs: msgspec.Raw  # a dict
 

@@ -10,6 +10,7 @@ import contextlib
 import gc
 import importlib
 import linecache  # noqa: F401 - tracebacks read source lines through it: load it before the submission can shadow it
+import math
 import os
 import socket
 import sys
@@ -17,13 +18,12 @@ import warnings
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
 import torch
 
-from harness.worker import objects, protocol
-
-SUBMISSION, SCRATCH = "submission", "scratch"  # the two folders of a worker
-_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
-                "MKL_NUM_THREADS")  # fmt: skip
+from harness.course import Limits
+from harness.worker import confine, objects, protocol
+from harness.worker.homes import SCRATCH, SUBMISSION, UNCONFINED
 
 
 def single_thread() -> None:
@@ -35,20 +35,35 @@ def single_thread() -> None:
         os.environ[name] = "1"
 
 
-def settle(home: Path, output: socket.socket | None) -> None:
-    """Make this process a worker: its folders, its environment, its output, nothing of the judge's to import.
+def become_worker(home: Path, channel: socket.socket, output: socket.socket, limits: Limits) -> NoReturn:
+    """Make this process a worker: confined, with nothing of the judge's to import, and serve it.
 
     Args:
         home: holds the folders `submission` (the student's files) and `scratch` (current folder, may be written).
-        output: where stdout and stderr go; None leaves them as they are.
+        channel: requests come and replies go here.
+        output: where stdout and stderr go.
+        limits: what it may use.
     """
-    scratch = home / SCRATCH
-    for name in list(os.environ):
-        if name not in _ENVIRONMENT:
-            del os.environ[name]
-    os.environ.update(HOME=str(scratch), TMPDIR=str(scratch), TORCHDYNAMO_DISABLE="1", PYTHONDONTWRITEBYTECODE="1")
-    sys.dont_write_bytecode = True
-    os.chdir(scratch)
+    _redirect(output)
+    if os.name == "posix":
+        output.close()
+    try:
+        confine.confine(
+            confine.Confinement(
+                scratch=str(home / SCRATCH),
+                readable=(str(home / SUBMISSION),),
+                memory_bytes=limits.memory_bytes,
+                cpu_seconds=math.ceil(limits.submission_seconds) + 1,
+                file_bytes=limits.scratch_bytes,
+                open_files=limits.open_files,
+                threads=limits.threads,
+                keep_fds=(channel.fileno(),),
+            )
+        )
+    except confine.ConfinementError as error:
+        # Nothing of the submission has run; the judge takes the exit status and the text as its own trouble.
+        print(error, file=sys.stderr, flush=True)
+        os._exit(UNCONFINED)
     sys.argv = ["worker"]
     root = Path(__file__).resolve().parents[2]
     kept = [entry for entry in sys.path if entry and Path(entry).resolve() != root]
@@ -57,20 +72,16 @@ def settle(home: Path, output: socket.socket | None) -> None:
     warnings.resetwarnings()
     for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
         warnings.simplefilter("ignore", category)  # Python's own defaults, whatever -W this process was started with
-    if output is not None:
-        _redirect(output)
+    serve(channel, home)
 
 
 def _redirect(output: socket.socket) -> None:
     """Send stdout and stderr to `output`; where sockets are no file descriptors (Windows), Python's alone."""
     if os.name == "posix":
-        empty = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(empty, 0)
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
-        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - lives as long as the process
         for name, descriptor in (("stdout", 1), ("stderr", 2)):
-            stream = open(  # noqa: SIM115
+            stream = open(  # noqa: SIM115 - lives as long as the process
                 descriptor, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False
             )
             setattr(sys, name, stream)
@@ -84,27 +95,24 @@ def serve(channel: socket.socket, home: Path) -> NoReturn:
     """Answer requests on `channel` until it closes, then end the process without running exit handlers."""
     world = objects.Objects(importlib.import_module, home / SUBMISSION)
     streams = (sys.stdout, sys.stderr)
+    incoming = bytearray()
     while True:
-        header = _read(channel, protocol.HEADER)
-        body = _read(channel, int.from_bytes(header)) if header else b""
-        if not header:
-            os._exit(0)
-        reply = objects.encoded(world.perform(protocol.decode_request(body)))
+        while len(incoming) < protocol.HEADER or len(incoming) - protocol.HEADER < _length(incoming):
+            chunk = channel.recv(2**20)
+            if not chunk:  # the judge is gone, or done
+                os._exit(0)
+            incoming += chunk
+        request = protocol.decode_request(bytes(incoming[protocol.HEADER :]))
+        incoming.clear()
+        reply = objects.encoded(world.perform(request))
         for stream in streams:
             with contextlib.suppress(OSError, ValueError):  # the submission may have closed it
                 stream.flush()
         channel.sendall(len(reply).to_bytes(protocol.HEADER) + reply)
 
 
-def _read(channel: socket.socket, size: int) -> bytes:
-    """Exactly `size` bytes, or b"" once the judge is gone."""
-    data = bytearray()
-    while len(data) < size:
-        chunk = channel.recv(min(size - len(data), 2**20))
-        if not chunk:
-            return b""
-        data += chunk
-    return bytes(data)
+def _length(frame: bytearray) -> int:
+    return int.from_bytes(frame[: protocol.HEADER])
 
 
 def warm_up() -> None:
@@ -117,19 +125,20 @@ def warm_up() -> None:
 
 
 def main() -> NoReturn:
-    """Entry of a spawned worker: `python -m harness.worker.serve HOME` with its sockets on standard input."""
+    """Entry of a spawned worker: `python -m harness.worker.serve HOME LIMITS SANDBOX [DESCRIPTOR DESCRIPTOR]`."""
     torch.set_num_threads(1)
-    home = Path(sys.argv[1])
+    home, limits = Path(sys.argv[1]), msgspec.json.decode(sys.argv[2], type=Limits)
     if os.name == "posix":
-        channel, output = (socket.socket(fileno=int(number)) for number in sys.argv[2:4])
+        channel, output = (socket.socket(fileno=int(number)) for number in sys.argv[4:6])
     else:
         sizes = sys.stdin.buffer.readline().split()
         channel, output = (
             socket.fromshare(sys.stdin.buffer.read(int(size)))  # type: ignore[attr-defined,unused-ignore]
             for size in sizes
         )
-    settle(home, output)
-    serve(channel, home)
+    warm_up()
+    confine.prepare(sandbox=sys.argv[3] == "sandbox")
+    become_worker(home, channel, output, limits)
 
 
 if __name__ == "__main__":

@@ -18,45 +18,63 @@ from typing import NoReturn
 import msgspec
 import torch
 
-from harness.worker import serve
+from harness.course import Limits
+from harness.worker import confine, serve
 
-_encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.Decoder(tuple[str, str | int]).decode
+_encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.Decoder(tuple[str, str | int, bytes]).decode
 
 
-def start() -> tuple[int, socket.socket]:
+def start(*, sandbox: bool) -> tuple[int, socket.socket]:
     """Fork a zygote from this process, which has imported torch and run nothing on two threads.
 
+    Args:
+        sandbox: confine the workers with Landlock and seccomp, not only with what any POSIX system has.
+
     Returns:
-        Its process id and the socket on which `Zygote` talks to it.
+        Its process id and the socket on which a launcher commands it. The first message on it is "" when all is
+        ready, else why no worker can be made.
     """
     ours, theirs = socket.socketpair()
     sys.stdout.flush()
     sys.stderr.flush()
+    judge = os.getpid()
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _run(theirs)
+        _run(theirs, judge, sandbox)
     theirs.close()
     return pid, ours
 
 
-def _run(control: socket.socket) -> NoReturn:
-    """Obey the judge: `fork HOME` (with two descriptors) answers a pid, `end PID` kills and answers how it ended."""
+def _run(control: socket.socket, judge: int, sandbox: bool) -> NoReturn:
+    """Obey the judge.
+
+    `fork HOME LIMITS` (with two descriptors) answers a process id, `end PID` kills and answers how it had ended.
+    """
     os.setsid()  # Ctrl-C at the judge's terminal is the judge's to handle
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
-    serve.warm_up()
+    try:
+        if sys.platform == "linux":
+            confine.die_with(judge)
+        serve.warm_up()
+        confine.prepare(sandbox=sandbox)
+    except confine.ConfinementError as error:
+        control.sendall(_encode(str(error)))
+        os._exit(1)
+    control.sendall(_encode(""))
     children: set[int] = set()
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, 65536, 2)
         if not message:
             break
-        verb, argument = _decode(message)
+        verb, argument, limits = _decode(message)
         if verb == "fork":
             pid = os.fork()
             if pid == 0:
                 control.close()
-                _become_worker(Path(str(argument)), *descriptors)
+                channel, output = (socket.socket(fileno=number) for number in descriptors)
+                serve.become_worker(Path(str(argument)), channel, output, msgspec.msgpack.decode(limits, type=Limits))
             for descriptor in descriptors:
                 os.close(descriptor)
             children.add(pid)
@@ -68,13 +86,6 @@ def _run(control: socket.socket) -> NoReturn:
     for pid in children:
         _end(pid)
     os._exit(0)
-
-
-def _become_worker(home: Path, channel: int, output: int) -> NoReturn:
-    os.setsid()  # a process group of its own, so that all it started can be killed
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    serve.settle(home, socket.socket(fileno=output))
-    serve.serve(socket.socket(fileno=channel), home)
 
 
 def _end(pid: int) -> int:

@@ -1,0 +1,342 @@
+"""Does attention see the order of the characters? `order_difference`, `without_positions`, `order_table`.
+
+Two kinds of checks. What a function does is compared with the student's own model, so that a slip in attention, which
+`heads` has judged, costs nothing twice. What the experiment shows is judged with the reference's weights in the
+student's model. No check asks which of two figures is larger where chance decides.
+
+Tolerances. Differences are judged relative to the largest logit. Over 4 initialisations, 5 vocabularies, tied and
+untied, one layer without positions gives at most 1e-6 in float32 and 1.5e-15 in float64 for every order of the
+characters; with positions at least 1.0e-3; two or three layers without positions at least 2.2e-3. With the weights
+drawn here, over 60 seeds and all 24 orders: 6e-7, 1e-15, 1.4e-3 and 8.8e-3 (tests/test_tolerances.py measures some).
+"""
+
+import itertools
+
+import torch
+
+from harness.grading import check, expect
+
+FIRST, SECOND = "白日依山尽", "山依日白尽"
+POEM = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。"
+CHARACTERS = sorted(set(POEM))  # as CharTokenizer numbers them
+ORDERS = ["".join(four) + FIRST[4] for four in itertools.permutations(FIRST[:4])]
+
+F64 = 1e-10  # the same formula on logits below 1: 2e-15 measured; the mean for the maximum is wrong by 1e-3
+BLIND = {torch.float32: 1e-5, torch.float64: 1e-12}  # of the largest logit; see above
+SIGHTED = 1e-4
+DEEPER = 5e-4
+CHANGES = 1e-6  # what must change does so by 1e-3 and more in a correct model
+
+
+def encode(text):
+    """(1, T), as the tokenizer of the poem numbers the characters."""
+    return torch.tensor([[CHARACTERS.index(character) for character in text]])
+
+
+def build(gpt, n_layer, position="learned"):
+    config = gpt.GPTConfig(
+        vocab_size=len(CHARACTERS), block_size=16, n_layer=n_layer, n_head=4, n_embd=32, position=position
+    )
+    return expect.handle(gpt.GPT(config), what="GPT(config)")
+
+
+def pair(student, reference, n_layer, position="learned", dtype=torch.float64):
+    """The student's model and the reference's with the same weights, in eval mode."""
+    theirs, ours = build(student.gpt, n_layer, position), build(reference.gpt, n_layer, position)
+    theirs.load_state_dict(ours.state_dict())
+    for model in (theirs, ours):
+        model.to(dtype)
+        model.eval()
+    return theirs, ours
+
+
+def logits(model, text, what="The logits of the model"):
+    """(1, T, V), the first item of what the model returns."""
+    answer = expect.items(model(encode(text)), 2, what="model(idx)")
+    return expect.tensor(answer[0], (1, len(text), len(CHARACTERS)), what=what)
+
+
+def own_difference(model, first, second):
+    """What order_difference should give for this model, whatever its attention does."""
+    a, b = logits(model, first)[0, -1], logits(model, second)[0, -1]
+    expect.varies(a, b, by=CHANGES, what=f"The logits at the last position, for {first} and {second},")
+    return float((a - b).abs().max())
+
+
+def measure(student):
+    """order_difference of the submission with a tokenizer of its own, as `difference(model, first, second)`."""
+    function = expect.handle(student.heads_positions.order_difference, what="order_difference")
+    tokenizer = student.gpt.CharTokenizer(POEM)
+    return lambda model, first, second: function(model, tokenizer, first, second)
+
+
+def blinded(student, model):
+    """without_positions(model)."""
+    function = expect.handle(student.heads_positions.without_positions, what="without_positions")
+    return expect.handle(function(model), what="without_positions(model)")
+
+
+def at_least(actual, least, *, what):
+    """`actual` is a number of at least `least`."""
+    value = expect.real(actual, what=what)
+    expect.true(
+        value >= least,
+        "{what} is {actual}; it should be {expected}.",
+        what=what,
+        expected=f"at least {least:.1e}",
+        actual=f"{value:.1e}",
+    )
+
+
+# order_difference
+
+
+@check(
+    "order.difference",
+    title="order_difference: the largest difference of the logits at the last position",
+    points=3,
+    hint="Look at the last position only, take the absolute difference of the two rows of logits (not of "
+    "probabilities), and of that the maximum (not the mean, the sum or a norm), as a Python number.",
+    reproduce="""
+import torch; from gpt import *; from heads_positions import *
+tokenizer = CharTokenizer(POEM); model = GPT(GPTConfig(vocab_size=tokenizer.vocab_size, n_layer=1, n_embd=32)).eval()
+a, b = (model(torch.tensor([tokenizer.encode(text)]))[0][0, -1] for text in (FIRST, SECOND))
+print(order_difference(model, tokenizer, FIRST, SECOND), (a - b).abs().max().item())  # the same number twice
+""",
+)
+def test_difference(student, reference):
+    difference = measure(student)
+    for n_layer in (1, 2):
+        theirs, _ = pair(student, reference, n_layer)
+        # Both ways round: a maximum without the absolute value is right one way only.
+        for first, second in ((FIRST, SECOND), (SECOND, FIRST), (FIRST[1:], SECOND[1:])):
+            expected = own_difference(theirs, first, second)
+            what = f"order_difference with {n_layer} layers for {first} and {second}"
+            expect.number(difference(theirs, first, second), expected, atol=F64, what=what)
+
+
+@check(
+    "order.figures",
+    title="order_difference: the reference's figures for 1, 2 and 3 layers, with and without positions",
+    points=2,
+    hint="With the same weights the same figures must come out. If order.difference passes and this does not, the "
+    "model itself differs from the lesson's: look at what the checks of `heads` say of attention.",
+    reproduce="""
+from gpt import *; from heads_positions import *
+tokenizer = CharTokenizer(POEM); sizes = dict(vocab_size=tokenizer.vocab_size, n_embd=32)
+for n_layer in (1, 2, 3):
+    model = GPT(GPTConfig(n_layer=n_layer, **sizes)).eval(); print(order_difference(model, tokenizer, FIRST, SECOND))
+# each between 7e-4 and 9e-2
+""",
+)
+def test_figures(student, reference):
+    difference = measure(student)
+    tokenizer = reference.gpt.CharTokenizer(POEM)
+    for n_layer, position in itertools.product((1, 2, 3), ("learned", "none")):
+        theirs, ours = pair(student, reference, n_layer, position)
+        expected = reference.heads_positions.order_difference(ours, tokenizer, FIRST, SECOND)
+        what = f"order_difference with {n_layer} layers and position = {position!r}"
+        expect.number(difference(theirs, FIRST, SECOND), expected, atol=F64, what=what)
+
+
+@check(
+    "order.mode",
+    title="order_difference leaves the model in the mode it found",
+    points=1,
+    hint="Do not call model.eval() or model.train() inside: whoever hands the model in has chosen the mode, and would "
+    "be surprised to find dropout switched off in the middle of training.",
+    reproduce="""
+from gpt import *; from heads_positions import *
+tokenizer = CharTokenizer(POEM); model = GPT(GPTConfig(vocab_size=tokenizer.vocab_size, n_layer=1, n_embd=32)).train()
+print(order_difference(model, tokenizer, FIRST, SECOND), model.training)  # a number, then True
+""",
+)
+def test_mode(student, reference):
+    difference = measure(student)
+    theirs, _ = pair(student, reference, 1)
+    expected = own_difference(theirs, FIRST, SECOND)
+    for mode in (True, False):
+        theirs.train(mode)  # without dropout both modes give the same numbers
+        what = f"order_difference of a model with training = {mode}"
+        expect.number(difference(theirs, FIRST, SECOND), expected, atol=F64, what=what)
+        expect.equal(theirs.training, mode, what="model.training after order_difference")
+
+
+# without_positions
+
+
+@check(
+    "order.without-positions",
+    title="without_positions: the same model, but with an empty position table",
+    points=2,
+    hint="Only the rows of pos_emb become 0; every other weight stays what it was. A newly built model has other "
+    "weights, and the table of characters (tok_emb) is not the table of positions.",
+    reproduce="""
+from gpt import *; from heads_positions import *
+model = GPT(GPTConfig(vocab_size=22, n_layer=1, n_embd=32)); blind = without_positions(model)
+print(blind.pos_emb.weight.abs().max())  # 0
+print((blind.tok_emb.weight - model.tok_emb.weight).abs().max())  # 0
+""",
+)
+def test_without_positions(student, reference):
+    theirs, ours = pair(student, reference, 2)
+    cleared, _ = pair(student, reference, 2)
+    state = dict(ours.state_dict())
+    cleared.load_state_dict({**state, "pos_emb.weight": torch.zeros_like(state["pos_emb.weight"])})
+    expected = logits(cleared, FIRST)
+    expect.varies(logits(theirs, FIRST), expected, by=CHANGES, what="The logits of the model without positions")
+    got = logits(blinded(student, theirs), FIRST, what="The logits of without_positions(model)")
+    expect.close(got, expected, atol=F64, what="The logits of without_positions(model)")
+
+
+@check(
+    "order.untouched",
+    title="without_positions leaves the model that it was given alone",
+    points=1,
+    hint="Work on a copy, and on a deep one (copy.deepcopy): an assignment is no copy at all, and a shallow copy "
+    "shares the table with the original, so that clearing one clears both.",
+    reproduce="""
+from gpt import *; from heads_positions import *
+model = GPT(GPTConfig(vocab_size=22, n_layer=1, n_embd=32)); before = model.pos_emb.weight.abs().sum().item()
+blind = without_positions(model)
+print(before, model.pos_emb.weight.abs().sum().item())  # the same number twice, not 0
+""",
+)
+def test_untouched(student, reference):
+    theirs, _ = pair(student, reference, 1)
+    before = logits(theirs, FIRST)
+    blind = logits(blinded(student, theirs), FIRST, what="The logits of without_positions(model)")
+    expect.varies(before, blind, by=CHANGES, what="The logits, when the positions are taken away,")
+    after = logits(theirs, FIRST)
+    expect.same(before, after, atol=0.0, what="The model that was given to without_positions")
+
+
+# What the experiment shows
+
+
+@check(
+    "order.blind",
+    title="One layer without positions cannot tell any of the 24 orders apart",
+    points=2,
+    hint="The last character attends to the same set of characters in any order, and a sum has no order. If orders "
+    "differ here, positions come in from somewhere: a table that is not all zeros, or heads that mix positions.",
+    reproduce="""
+from gpt import *; from heads_positions import *
+tokenizer = CharTokenizer(POEM); model = GPT(GPTConfig(vocab_size=tokenizer.vocab_size, n_layer=1, n_embd=32)).eval()
+for text in (SECOND, "日白依山尽", "依山白日尽"):
+    print(order_difference(without_positions(model), tokenizer, FIRST, text))  # around 1e-7 or 0
+""",
+)
+def test_blind(student, reference):
+    difference = measure(student)
+    for dtype, relative in BLIND.items():
+        theirs, ours = pair(student, reference, 1, dtype=dtype)
+        scale = float(logits(ours, FIRST).abs().max())
+        seen = difference(theirs, FIRST, SECOND)
+        at_least(seen, SIGHTED * scale, what="order_difference of one layer with positions")
+        blind = blinded(student, theirs)
+        name = str(dtype).removeprefix("torch.")
+        for text in ORDERS:
+            what = f"order_difference without positions for {FIRST} and {text} in {name}"
+            expect.number(difference(blind, FIRST, text), 0.0, atol=relative * scale, what=what)
+
+
+@check(
+    "order.sighted",
+    title="One layer with positions tells all of the 24 orders apart",
+    points=1,
+    hint="With a position table the same character has another input at another place, so every order gives other "
+    "logits; the same text twice gives exactly the same ones. Is the model in eval mode, and are both texts used?",
+    reproduce="""
+from gpt import *; from heads_positions import *
+tokenizer = CharTokenizer(POEM); model = GPT(GPTConfig(vocab_size=tokenizer.vocab_size, n_layer=1, n_embd=32)).eval()
+for text in (SECOND, "日白依山尽", "依山白日尽"): print(order_difference(model, tokenizer, FIRST, text))
+print(order_difference(model, tokenizer, FIRST, FIRST))  # 0; those above: 1e-4 and more
+""",
+)
+def test_sighted(student, reference):
+    difference = measure(student)
+    for dtype, relative in BLIND.items():
+        theirs, ours = pair(student, reference, 1, dtype=dtype)
+        scale = float(logits(ours, FIRST).abs().max())
+        name = str(dtype).removeprefix("torch.")
+        for text in ORDERS:
+            what = f"order_difference with positions for {FIRST} and {text} in {name}"
+            if text == FIRST:
+                expect.number(difference(theirs, FIRST, text), 0.0, atol=relative * scale, what=what)
+            else:
+                at_least(difference(theirs, FIRST, text), SIGHTED * scale, what=what)
+
+
+@check(
+    "order.deeper",
+    title="Two and three layers tell orders apart even without positions",
+    points=1,
+    hint="The causal mask alone gives the order away from the second layer on: after the first, each position has seen "
+    "a different part of the text. If nothing differs here, the mask is missing.",
+    reproduce="""
+from gpt import *; from heads_positions import *
+tokenizer = CharTokenizer(POEM)
+for n_layer in (1, 2, 3):
+    model = without_positions(GPT(GPTConfig(vocab_size=22, n_layer=n_layer, n_embd=32)).eval())
+    print(n_layer, order_difference(model, tokenizer, FIRST, SECOND))  # about 1e-7, then 5e-3 and more
+""",
+)
+def test_deeper(student, reference):
+    difference = measure(student)
+    for n_layer in (1, 2, 3):
+        theirs, ours = pair(student, reference, n_layer)
+        scale = float(logits(ours, FIRST).abs().max())
+        blind = blinded(student, theirs)
+        for text in (FIRST, SECOND, ORDERS[1]):  # the last swaps two neighbours only
+            what = f"order_difference with {n_layer} layers without positions for {FIRST} and {text}"
+            got = difference(blind, FIRST, text)
+            if n_layer == 1 or text == FIRST:
+                expect.number(got, 0.0, atol=BLIND[torch.float64] * scale, what=what)
+            else:
+                at_least(got, DEEPER * scale, what=what)
+
+
+@check(
+    "order.table",
+    title="order_table: the rows for one, two and three layers",
+    points=2,
+    hint="Three rows, the lesson's two and the one for three layers, each from order_row with the seed that was handed "
+    "in: (layers, difference without positions, difference with positions).",
+    reproduce="""
+from heads_positions import *
+for row in order_table(seed=7): print(row)  # three rows, for 1, 2 and 3 layers
+print(order_row(3, seed=7))  # the same as the last of them
+""",
+)
+def test_table(student):
+    table = expect.handle(student.heads_positions.order_table, what="order_table")
+    row_of = expect.handle(student.heads_positions.order_row, what="order_row")
+    rows = [
+        expect.items(row, 3, what=f"Row {i} of order_table()")
+        for i, row in enumerate(expect.items(table(7), 3, what="order_table(seed=7)"))
+    ]
+    # Smallest and largest of 200 seeds, for this initialisation, 32 channels and 5 or 60 characters: without positions
+    # 9e-8 at most in one layer, then 5e-3 at least; with positions 7e-4 and 2e-3 at least.
+    for n_layer, row in zip((1, 2, 3), rows, strict=True):
+        expect.equal(row[0], n_layer, what=f"The number of layers in row {n_layer - 1} of order_table()")
+        what = f"The difference {{}} positions with {n_layer} layers in order_table()"
+        if n_layer == 1:
+            expect.number(row[1], 0.0, atol=1e-6, what=what.format("without"))
+        else:
+            at_least(row[1], 5e-4, what=what.format("without"))
+        at_least(row[2], 1e-4, what=what.format("with"))
+        own = expect.items(row_of(n_layer, 7), 3, what=f"order_row({n_layer}, seed=7)")
+        for column in (1, 2):
+            # The same seed gives the same numbers; two threads may sum in another order: float32 rounding, 1e-7.
+            expected = expect.real(own[column], what=f"order_row({n_layer}, seed=7)[{column}]")
+            expect.number(row[column], expected, atol=1e-6, what=f"order_table(seed=7)[{n_layer - 1}][{column}]")
+    other = expect.items(expect.items(table(8), 3, what="order_table(seed=8)")[0], 3, what="A row of order_table(8)")
+    changed = expect.real(other[2], what="order_table(seed=8)[0][2]")
+    expect.true(
+        abs(changed - expect.real(rows[0][2], what="order_table(seed=7)[0][2]")) > CHANGES,
+        "{what} should depend on the seed, but it stays the same.",
+        what="order_table(seed)",
+        expected="other figures for another seed",
+        actual=f"{changed:.6g} for seeds 7 and 8",
+    )

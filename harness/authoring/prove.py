@@ -1,0 +1,147 @@
+"""The self-proof of a course: its graders judge every answer whose verdict is known in advance.
+
+The reference must get everything, the template nothing, every accepted form everything in its exercise; every
+misconception must lose points there and be named as itself; answers without content must earn nothing; and other seeds
+must not change one verdict.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+
+from harness.authoring.variants import Variant, load_variants
+from harness.course import ROOT, Course
+from harness.files import read_sources
+from harness.judge import JudgeDied, JudgeProcess, Order
+from harness.outcome import Status
+from harness.problem import Problem
+from harness.report import CheckResult, Report
+
+WHOLE = ("reference", "template")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One answer whose verdict is known: a whole submission, or a variant of the reference in one exercise."""
+
+    kind: str  # reference, template, accepted, misconception or degenerate
+    id: str
+    exercise: str
+    files: dict[str, bytes] = field(repr=False, hash=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a case; `problems` is empty when all is as it must be."""
+
+    case: Case
+    problems: tuple[str, ...]
+
+
+def cases(course: Course, root: Path = ROOT) -> list[Case]:
+    """Every case of a course: the reference and the template once an exercise, then all variants.
+
+    Raises:
+        VariantError: a variant does not fit the reference.
+    """
+    reference = {name: text.decode("utf-8") for name, text in read_sources(root / "reference", ("*.py",)).items()}
+    whole = {"reference": root / "reference", "template": root / "student_template"}
+    found = [
+        Case(kind, f"{exercise.id}.{kind}", exercise.id, read_sources(whole[kind], ("*.py",)))
+        for exercise in course.exercise
+        for kind in WHOLE
+    ]
+    for folder in ("accepted", "misconceptions", "degenerate"):
+        found += [_case(variant, reference) for variant in load_variants(root / "graders" / folder)]
+    return found
+
+
+def _case(variant: Variant, reference: dict[str, str]) -> Case:
+    files = {name: text.encode("utf-8") for name, text in variant.apply(reference).items()}
+    return Case(variant.kind, variant.id, variant.exercise, files)
+
+
+def prove(
+    course: Course,
+    chosen: Sequence[Case],
+    seeds: Sequence[int],
+    *,
+    jobs: int = 0,
+    done: Callable[[], None] = lambda: None,
+) -> list[Verdict]:
+    """Judge each case on each seed, in parallel.
+
+    Args:
+        course: gives the exercises.
+        chosen: what to judge.
+        seeds: the first is the course's own; the others must give the same verdicts.
+        jobs: how many judges; 0 for one a core.
+        done: called after each case.
+
+    Raises:
+        Problem: the graders cannot be run, or a judge died twice on the same case.
+    """
+    jobs = jobs or os.cpu_count() or 1
+    judges: SimpleQueue[JudgeProcess] = SimpleQueue()
+    for _ in range(jobs):
+        judges.put(JudgeProcess())
+
+    def verdict(case: Case) -> Verdict:
+        judge = judges.get()
+        try:
+            reports = [_grade(judge, case, seed) for seed in seeds]
+        finally:
+            judges.put(judge)
+        done()
+        return Verdict(case, tuple(_problems(case, reports, seeds)))
+
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            return list(pool.map(verdict, chosen))
+        finally:
+            for _ in range(jobs):
+                judges.get().close()
+
+
+def _grade(judge: JudgeProcess, case: Case, seed: int) -> Report:
+    order = Order(name=case.id, files=case.files, exercises=[case.exercise], seed=seed, trusted=True)
+    for _ in range(2):
+        try:
+            return judge.grade(order)
+        except JudgeDied:
+            continue
+    raise Problem(f"The judge died twice on {case.id}.")
+
+
+def _problems(case: Case, reports: Sequence[Report], seeds: Sequence[int]) -> Iterator[str]:
+    first = reports[0].exercises[0]
+    for check in first.checks:
+        if check.status is Status.GRADER_ERROR:
+            yield f"{check.id} breaks down: {check.detail.strip().splitlines()[-1] if check.detail else check.message}"
+    if case.kind in ("reference", "accepted"):
+        for check in first.checks:
+            if check.status is not Status.PASSED:
+                yield f"{check.id} is {check.status}, and should pass"
+    elif first.earned >= first.possible:
+        yield "loses no points"
+    if case.kind in ("template", "degenerate"):
+        for check in first.checks:
+            if check.points:
+                yield f"{check.id} gives {check.points:g} points"
+    if case.kind == "misconception":
+        names = {check.misconception for check in first.checks if check.status is not Status.PASSED}
+        if names != {case.id}:
+            yield "is named " + (", ".join(sorted(name or "(nothing)" for name in names)))
+    for seed, report in zip(seeds[1:], reports[1:], strict=True):
+        for check, other in zip(first.checks, report.exercises[0].checks, strict=True):
+            if (check.status, check.misconception) != (other.status, other.misconception):
+                yield f"{check.id} is {_verdict(check)} on seed {seeds[0]} and {_verdict(other)} on seed {seed}"
+
+
+def _verdict(check: CheckResult) -> str:
+    return f"{check.status} ({check.misconception})" if check.misconception else str(check.status)

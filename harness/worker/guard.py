@@ -1,0 +1,87 @@
+"""Watches one request: its CPU time, the clock, and what the worker writes."""
+
+from __future__ import annotations
+
+import time
+
+import psutil
+
+from harness.course import Limits
+from harness.outcome import Status, Stop
+from harness.worker import explain, homes
+from harness.worker.launch import Process
+from harness.worker.protocol import Begin, Import, Request
+
+_LOOK = 0.2  # seconds between two looks at CPU time and files; each costs some system calls
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process so far, all threads; 0 when it is gone."""
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:
+        return 0.0
+    return float(times.user + times.system)
+
+
+class Guard:
+    """Looks after one request.
+
+    CPU time counts first, so that a busy machine costs nobody points; the clock, more loosely, stops what sleeps.
+
+    Args:
+        process: the worker.
+        limits: of the submission.
+        request: what it is doing.
+        spent: CPU seconds that the submission used in workers that have ended.
+    """
+
+    def __init__(self, process: Process, limits: Limits, request: Request, spent: float) -> None:
+        self.process, self.limits, self.request, self.spent = process, limits, request, spent
+        self.began = self.looked = time.monotonic()
+        self.cpu_before: float | None = None
+
+    def look(self) -> None:
+        """Called often while the request runs.
+
+        Raises:
+            Stop: TIMEOUT or BLOCKED.
+        """
+        now = time.monotonic()
+        if now - self.looked < _LOOK:
+            return
+        self.looked = now
+        self._look_at_time(now - self.began)
+        self._look_at_files()
+
+    def look_at_scratch(self) -> None:
+        """Called when the reply is there: many short calls must not fill the disk unseen.
+
+        Raises:
+            Stop: BLOCKED.
+        """
+        now = time.monotonic()
+        if now - self.process.scratch_seen > _LOOK:
+            self._look_at_files()
+
+    def _look_at_time(self, elapsed: float) -> None:
+        if isinstance(self.request, Begin):
+            if elapsed > self.limits.start_seconds:
+                raise Stop(Status.TIMEOUT, explain.timeout(self.request, self.limits.start_seconds))
+            return
+        importing = isinstance(self.request, Import)
+        allowed = self.limits.import_seconds if importing else self.limits.call_seconds
+        used = cpu_seconds(self.process.pid)
+        if self.cpu_before is None:
+            # The first look comes late enough for short calls never to pay for it; what ran before counts in full.
+            self.cpu_before = max(0.0, used - elapsed)
+        if used - self.cpu_before > allowed or elapsed > allowed * self.limits.wall_factor:
+            raise Stop(Status.TIMEOUT, explain.timeout(self.request, allowed))
+        if self.spent + used > self.limits.submission_seconds:
+            raise Stop(Status.TIMEOUT, explain.spent(self.limits.submission_seconds))
+
+    def _look_at_files(self) -> None:
+        self.process.scratch_seen = time.monotonic()
+        size, count = homes.used(self.process.home, self.limits.scratch_files)
+        if size > self.limits.scratch_bytes or count > self.limits.scratch_files:
+            raise Stop(Status.BLOCKED, explain.scratch(self.limits))

@@ -1,0 +1,74 @@
+"""A worker's private folders: the submission's files, and a scratch folder, the only place it may write."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+SUBMISSION, SCRATCH = "submission", "scratch"
+UNCONFINED = 86  # exit status of a worker that could not be confined
+
+
+def make(files: Mapping[str, bytes]) -> Path:
+    """A fresh folder with `submission`, holding `files`, and `scratch`, where the code runs.
+
+    Data files lie in both, so that `open("poem.txt")` finds beside the code what it finds on the student's machine.
+    """
+    home = Path(tempfile.mkdtemp(prefix="headcheck-")).resolve()
+    (home / SCRATCH).mkdir()
+    (home / SUBMISSION).mkdir()
+    for name, content in files.items():
+        for folder in (SUBMISSION,) if name.endswith(".py") else (SUBMISSION, SCRATCH):
+            target = home / folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+    return home
+
+
+def used(home: Path, most_files: int) -> tuple[int, int]:
+    """Bytes on disk and number of files beneath the scratch folder; counting stops beyond `most_files`."""
+    size = count = 0
+    folders = [str(home / SCRATCH)]
+    while folders and count <= most_files:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                count += 1
+                if count > most_files:
+                    break
+                with contextlib.suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    size += _on_disk(entry.stat(follow_symlinks=False))
+    return size, count
+
+
+def _on_disk(status: os.stat_result) -> int:
+    blocks: int = getattr(status, "st_blocks", 0)  # a sparse file takes less than its length; Windows does not tell
+    return 512 * blocks if hasattr(status, "st_blocks") else status.st_size
+
+
+def remove(home: Path) -> None:
+    """Remove a worker's folders, whatever it left there: no permissions, or a tree deeper than Python recurses."""
+    with contextlib.suppress(RecursionError, OSError):
+        shutil.rmtree(home, onerror=_allow)
+    if home.exists() and os.name == "posix":
+        for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+            subprocess.run([*command, "--", str(home)], stderr=subprocess.DEVNULL, check=False)
+
+
+def _allow(function: Callable[[str], object], path: str, error: object) -> None:
+    """Try again what failed for want of permissions on the folder or the file."""
+    for place in (Path(path).parent, Path(path)):
+        if not place.is_symlink():  # what it points to is not ours
+            with contextlib.suppress(OSError):
+                place.chmod(0o700)
+    with contextlib.suppress(OSError, RecursionError):
+        if Path(path).is_dir() and not Path(path).is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            function(path)
