@@ -136,7 +136,7 @@ def test_bytes_after_a_reply_are_refused() -> None:
         request(peer)
         peer.frames.sendall(frame(b"right") + frame(b"and one more"))
 
-    with connected(chatter) as (channel, _), pytest.raises(ProtocolError, match="more than one|nobody asked"):
+    with connected(chatter) as (channel, _), pytest.raises(ProtocolError, match=r"more than one|nobody asked"):
         channel.exchange(b"?", patience(LONG))
         channel.exchange(b"?", patience(LONG))
 
