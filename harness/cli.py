@@ -144,9 +144,10 @@ def list_checks() -> int:
     course = read_course()
     from rich.console import Console
 
-    from harness import session, terminal
+    from harness import session
+    from harness.authoring import tables
 
-    terminal.show_checks(course, session.collect(course), Console(highlight=False))
+    tables.show_checks(course, session.collect(course), Console(highlight=False))
     return PASSED
 
 
@@ -176,8 +177,7 @@ def check_course(quick: bool, exercise: str | None, jobs: int | None) -> int:
     from rich.console import Console
     from rich.progress import Progress
 
-    from harness import terminal
-    from harness.authoring import prove
+    from harness.authoring import prove, tables
     from harness.authoring.variants import VariantError
     from harness.course import read_course
 
@@ -192,7 +192,7 @@ def check_course(quick: bool, exercise: str | None, jobs: int | None) -> int:
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("Proving the course", total=len(chosen))
         verdicts = prove.prove(course, chosen, seeds, jobs=jobs or 0, done=lambda: bar.advance(task))
-    terminal.show_proof(course, verdicts, len(seeds), console)
+    tables.show_proof(course, verdicts, len(seeds), console)
     return NOT_PASSED if any(verdict.problems for verdict in verdicts) else PASSED
 
 

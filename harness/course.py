@@ -1,10 +1,14 @@
-"""course.toml as frozen, validated objects: the exercises in their order, and the limits of a submission."""
+"""course.toml as frozen, validated objects: exercises in their order, limits of a submission, the late rule."""
 
 from __future__ import annotations
 
+import datetime
+import math
 import tomllib
+import zoneinfo
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -33,6 +37,41 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     output_bytes: int = 20_000  # of captured output kept for each check
 
 
+class Late(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When work is due, and what lateness costs: `[late]` in course.toml.
+
+    Args:
+        due: date and time; without an offset it is the time in `zone`.
+        zone: an IANA name, such as `Europe/Berlin`; also that of due times in the roster.
+        grace_minutes: so much later is still in time. Beyond it, days count from the due time itself.
+        per_day: what each day begun costs, in `unit`.
+        unit: `percent` of the possible points, or `points`.
+        cap: the most that lateness costs, in `unit`; needed if anything is charged.
+    """
+
+    due: datetime.datetime
+    zone: str
+    grace_minutes: float = 0.0
+    per_day: float = 0.0
+    unit: Literal["percent", "points"] = "percent"
+    cap: float | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            zoneinfo.ZoneInfo(self.zone)
+        except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"zone {self.zone!r} is not known; give a name like 'Europe/Berlin' or 'UTC'") from None
+        for name, value in (("grace_minutes", self.grace_minutes), ("per_day", self.per_day), ("cap", self.cap or 0.0)):
+            if not math.isfinite(value) or value < 0:
+                raise ValueError(f"{name} must be a number of at least 0, not {value}")
+        if self.grace_minutes > 366 * 24 * 60:
+            raise ValueError("grace_minutes is more than a year")
+        if self.per_day and self.cap is None:
+            raise ValueError(f"cap is missing: the most that lateness costs, in {self.unit}")
+        if self.unit == "percent" and max(self.per_day, self.cap or 0.0) > 100:
+            raise ValueError("per_day and cap are percentages, at most 100")
+
+
 class Exercise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One exercise: the student's files that it needs and the grader that judges it."""
 
@@ -56,6 +95,8 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         title: for people.
         seed: from which every check's inputs are drawn.
         exercise: in the order in which a student does them.
+        limits: what a submission may use.
+        late: when it is due, if lateness counts.
     """
 
     id: str
@@ -63,6 +104,7 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int
     exercise: tuple[Exercise, ...]
     limits: Limits = Limits()
+    late: Late | None = None
 
     def with_limits(self, changes: Sequence[str]) -> Course:
         """This course with other limits, given as `name=value`.

@@ -56,6 +56,39 @@ ENGLISH = {
     "submission.link": "{file} is a link; links are not followed.",
     "submission.encoding": "{file} is not saved as UTF-8 text ({problem}). Open it in your editor and save it with the "
     "encoding UTF-8.",
+    # What could not be read of what was handed in.
+    "intake.missing": "{what} is not there any more.",
+    "intake.unreadable": "{what} cannot be read: {problem}.",
+    "intake.too-many": "{what} holds more than {limit} files.",
+    "intake.too-big": "{what} holds more than {limit} MiB.",
+    "intake.bomb": "{file} in {what} grows to more than {ratio} times its size when it is unpacked. No file of a "
+    "course does that.",
+    "intake.empty": "{what} is empty.",
+    "intake.not-zip": "{what} is not a zip archive, or its end is missing. Pack it again, and use that one.",
+    "intake.directory": "The table of contents of {what} is larger than {limit} KiB.",
+    "intake.corrupt-file": "{file} in {what} is damaged ({problem}). Pack it again, and hand that in.",
+    "intake.encrypted": "{file} in {what} is locked with a password. Pack it again without one.",
+    "intake.method": "{file} in {what} is compressed in a way that is not read here. Pack it as an ordinary zip.",
+    "intake.archive-kind": "{what} is a {kind} archive; of archives, only zip is read. Pack it again as a zip.",
+    "intake.kind": "{what} is not something that can be graded: a folder, a .py file, a notebook or a .zip.",
+    "intake.special": "{what} is neither a file nor a folder.",
+    "intake.online": "{what} is text typed into the learning platform, not a file.",
+    "intake.no-files": "The platform lists {what}, but no file of it is in the export.",
+    # What was left out of it, or is odd about it.
+    "intake.name": "{file} was left out: its name is not a place inside the submission, or cannot be a file's name.",
+    "intake.special-entry": "{file} was left out: it is neither a file nor a folder.",
+    "intake.duplicate": "{file} is there more than once; the last one counts.",
+    "intake.same-name": "{file} and {kept} have the same name on some computers; {file} was left out.",
+    "intake.inside-file": "{file} was left out: {kept} is a file, so it cannot also be a folder.",
+    "intake.nested": "{file} is an archive inside the submission; it was not opened.",
+    "intake.renamed": "{file} was read as {name}.",
+    "intake.no-time": "When {what} was handed in is not known: {problem}.",
+    # Points for lateness.
+    "late.no-time": "{what} was handed in late, but its layout does not say when; no points were taken off.",
+    "late.percent": "Handed in {late} after the due time: {rate} % of the possible points for each day begun, "
+    "{days} in all, at most {cap} %.",
+    "late.points": "Handed in {late} after the due time: {rate} points for each day begun, {days} in all, "
+    "at most {cap} points.",
 }
 
 

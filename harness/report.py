@@ -168,16 +168,19 @@ def to_json(report: Report) -> bytes:
     return msgspec.json.format(msgspec.json.encode(_clean(msgspec.to_builtins(report))), indent=2) + b"\n"
 
 
-def _clean(value: Any) -> Any:
-    """JSON has no infinity and UTF-8 no lone surrogates; both can come out of a submission."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+def _clean(value: Any, named: bool = False) -> Any:
+    """JSON has no infinity and UTF-8 no lone surrogates; both can come out of a submission.
+
+    A number that is not finite becomes null, or, among a message's parameters (`named`), its name: "nan", "inf".
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value) if named else None
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, dict):
-        return {_clean(key): _clean(item) for key, item in value.items()}
+        return {_clean(key): _clean(item, named or key == "params") for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_clean(item) for item in value]
+        return [_clean(item, named) for item in value]
     return value
 
 

@@ -1,10 +1,11 @@
-"""What a student handed in: a folder or one .py file, as a mapping of names to bytes."""
+"""What a student handed in: a folder, one .py file or a .zip, as a mapping of names to bytes."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import tokenize
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from harness.problem import Problem
 
 MAX_FILES = 500
 MAX_BYTES = 50 * 2**20  # of all files together
-_SKIPPED_FOLDERS = {"__pycache__", "node_modules", "venv", "env", "site-packages"}
+_SKIPPED_FOLDERS = {"__pycache__", "node_modules", "venv", "env", "site-packages", "__MACOSX"}
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,46 @@ class Submission:
         return {name: hashlib.sha256(content).hexdigest() for name, content in sorted(self.files.items())}
 
 
+class Unreadable(Problem):
+    """What was handed in cannot be read. `message` says why; in a batch it is that student's result.
+
+    Args:
+        said: what is wrong.
+        help: what to do next, at a command line.
+    """
+
+    def __init__(self, said: Message, help: str = "") -> None:
+        super().__init__(said.render(), help)
+        self.message = said
+
+
+class Budget:
+    """How many files and bytes a submission may still have. Bytes are counted as they are read.
+
+    Args:
+        what: the submission, for the error.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what, self.files, self.bytes = what, MAX_FILES, MAX_BYTES
+
+    def spend(self, *, files: int = 0, size: int = 0) -> None:
+        """Take files and bytes off the budget.
+
+        Raises:
+            Unreadable: it is used up.
+        """
+        self.files -= files
+        self.bytes -= size
+        help = "Is this the folder of your work? Give the folder that holds gpt.py and the other files of the course."
+        if self.files < 0:
+            raise Unreadable(message("intake.too-many", what=self.what, limit=MAX_FILES), help)
+        if self.bytes < 0:
+            raise Unreadable(message("intake.too-big", what=self.what, limit=MAX_BYTES // 2**20), help)
+
+
 def read_submission(path: Path, expected: tuple[str, ...]) -> Submission:
-    """Read a folder or a single .py file.
+    """Read a folder, a single .py file or a .zip.
 
     Hidden files, caches and virtual environments are left out; links are not followed.
 
@@ -53,69 +92,91 @@ def read_submission(path: Path, expected: tuple[str, ...]) -> Submission:
     Raises:
         Problem: there is nothing there that could be graded.
     """
-    try:
-        found, notes = _read(path)
-    except OSError as error:
-        raise Problem(f"{error.filename or path} could not be read: {error.strerror}.",
-                      "Give the folder (or the .py file) that holds your work.") from error  # fmt: skip
+    name = path.name or path.resolve().name
+    notes: list[Message] = []
+    if path.is_dir():
+        found, notes = read_folder(path, Budget(str(path)))
+        notes += [message("submission.folder", file=name) for name in expected if (path / name).is_dir()]
+    elif path.is_file() and path.suffix.lower() == ".zip":
+        from harness.intake import archives  # it needs this module
+
+        found, notes = archives.read_zip(path, name, expected)
+    elif path.is_file():
+        if path.suffix != ".py":
+            raise Problem(f"{path} is not a .py file.", "Give a folder, one .py file or a .zip.")
+        found = {path.name: path.read_bytes()}
+    elif path.exists():
+        raise Problem(f"{path} is neither a folder nor a file.", "Give a folder, one .py file or a .zip.")
+    else:
+        raise Problem(f"There is no {path}.", "Give the folder (or the .py file) that holds your work.")
+    return from_files(name, found, expected, notes)
+
+
+def from_files(
+    name: str, found: dict[str, bytes], expected: tuple[str, ...], notes: Iterable[Message] = ()
+) -> Submission:
+    """A submission of these files, with notes on what is missing or cannot be decoded.
+
+    Args:
+        name: how the report calls it.
+        found: path within the submission, with forward slashes, to content.
+        expected: the file names that the course asks for.
+        notes: what is known about it already.
+    """
+    notes = list(notes)
     if not any(name in found for name in expected):
         notes.append(message("submission.nothing", files=", ".join(expected)))
-    for name in expected:
-        if (path / name).is_dir():
-            notes.append(message("submission.folder", file=name))
-        if name in found and (problem := _unreadable(found[name])):
-            notes.append(message("submission.encoding", file=name, problem=problem))
-    name = path.name or path.resolve().name
+    for file in expected:
+        if file in found and (problem := _unreadable(found[file])):
+            notes.append(message("submission.encoding", file=file, problem=problem))
     return Submission(name, found, tuple(notes))
 
 
-def _read(path: Path) -> tuple[dict[str, bytes], list[Message]]:
-    if path.is_dir():
-        return _read_folder(path)
-    if path.is_file():
-        if path.suffix != ".py":
-            raise Problem(f"{path} is not a .py file.", "Give a folder, or one .py file.")
-        return {path.name: path.read_bytes()}, []
-    if path.exists():
-        raise Problem(f"{path} is neither a folder nor a file.", "Give a folder, or one .py file.")
-    raise Problem(f"There is no {path}.", "Give the folder (or the .py file) that holds your work.")
+def is_kept(name: str) -> bool:
+    """Whether a path within a submission belongs to it: hidden files, caches and environments do not."""
+    *folders, last = name.split("/")
+    return not last.startswith(".") and not any(_is_skipped(folder) for folder in folders)
 
 
-def _read_folder(path: Path) -> tuple[dict[str, bytes], list[Message]]:
+def read_folder(path: Path, budget: Budget) -> tuple[dict[str, bytes], list[Message]]:
+    """The files beneath a folder by their relative names, and notes on links, which are not followed.
+
+    Raises:
+        Unreadable: the budget is used up, or a file cannot be read.
+    """
     found: dict[str, bytes] = {}
     notes: list[Message] = []
-    total = 0
-    for item in sorted(_walk(path)):
-        name = item.relative_to(path).as_posix()
-        if item.is_symlink():
-            notes.append(message("submission.link", file=name))
-            continue
-        if not item.is_file():
-            continue
-        total += item.stat().st_size
-        if total > MAX_BYTES or len(found) == MAX_FILES:
-            raise Problem(
-                f"{path} holds more than {MAX_FILES} files or {MAX_BYTES // 2**20} MiB.",
-                "Is this the folder of your work? Give the folder that holds gpt.py and the other files of the course.",
-            )
-        found[name] = item.read_bytes()
+    try:
+        for item in sorted(_walk(path)):
+            name = item.relative_to(path).as_posix()
+            if item.is_symlink():
+                notes.append(message("submission.link", file=name))
+            elif item.is_file():
+                budget.spend(files=1, size=item.stat().st_size)
+                found[name] = item.read_bytes()
+    except OSError as error:
+        what = Path(error.filename or path).name
+        raise Unreadable(message("intake.unreadable", what=what, problem=error.strerror or str(error))) from error
     return found, notes
 
 
 def _walk(folder: Path) -> list[Path]:
     """Everything beneath `folder` but hidden files, caches and environments. Links are listed, not followed."""
     items: list[Path] = []
-    for item in folder.iterdir():
-        if item.name.startswith("."):
-            continue
-        if item.is_dir() and not item.is_symlink():
-            if item.name not in _SKIPPED_FOLDERS:
-                items += _walk(item)
-        else:
-            items.append(item)
-        if len(items) > MAX_FILES + 1:
-            break
+    waiting = [folder]  # no recursion: a hostile folder may be nested deeper than Python's stack
+    while waiting and len(items) <= MAX_FILES + 1:
+        for item in waiting.pop().iterdir():
+            if item.name.startswith("."):
+                continue
+            if not item.is_dir() or item.is_symlink():
+                items.append(item)
+            elif not _is_skipped(item.name):
+                waiting.append(item)
     return items
+
+
+def _is_skipped(folder: str) -> bool:
+    return folder.startswith(".") or folder in _SKIPPED_FOLDERS
 
 
 def _unreadable(content: bytes) -> str:

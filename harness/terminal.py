@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import codeop
 import re
-from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.authoring.prove import Verdict
-from harness.course import Course
-from harness.grading import CheckInfo
 from harness.outcome import UNDECIDED, Frame, Status
-from harness.report import CheckResult, ExerciseResult, Report, points
+from harness.report import CheckResult, ExerciseResult, Report
 
 WIDTH = 100  # of prose and tables, at most
 IN_FULL = 3  # stories told with numbers and code; of the others, the hint
@@ -49,22 +45,22 @@ def show(report: Report, console: Console, *, verbose: bool = False) -> None:
     console.print(Text.assemble((report.course.title, "bold"), "  ", _text(report.submission.name)))
     for note in report.submission.notes:
         console.print(_text(f"Note: {note.text}", "yellow"))
-    told, titles = 0, dict[str, str]()
+    told = 0
+    titles = {check.id: check.title for exercise in report.exercises for check in exercise.checks}
     for exercise in report.exercises:
         console.print()
         console.print(_table(exercise, console))
+        elsewhere = _told_elsewhere(exercise)
+        if elsewhere:
+            console.print()
+            _Teller(console).prose(_follow(elsewhere, titles), "dim")
         for group in _stories(exercise):
-            if group[0].caused_by and group[0].caused_by in titles:  # told with an exercise before this one
-                console.print()
-                _Teller(console).prose(f"{_count(group)} for the same reason as “{titles[group[0].caused_by]}”.", "dim")
-                continue
             _tell(console, group, whole=_stopped(exercise), short=told >= IN_FULL and not verbose, verbose=verbose)
             told += 1
         if verbose:
             for check in exercise.checks:
                 if check.output:
                     _printed(check, console)
-        titles.update({check.id: check.title for check in exercise.checks})
     console.print()
     if told > IN_FULL and not verbose:
         console.print(Text(f"The first {IN_FULL} are told in full; -v tells all.", "dim"))
@@ -72,50 +68,6 @@ def show(report: Report, console: Console, *, verbose: bool = False) -> None:
     step = next_step(report)
     if step:
         console.print(Text.assemble(("Next: ", "bold"), _text(_brief(step))))
-
-
-def show_checks(course: Course, checks: list[CheckInfo], console: Console) -> None:
-    """Print the exercises with their checks and points."""
-    for exercise in course.exercise:
-        own = [check for check in checks if check.exercise == exercise.id]
-        table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-        table.add_column(no_wrap=True)
-        table.add_column(ratio=1)
-        table.add_column(justify="right")
-        total = points(check.points for check in own)
-        table.add_row(Text(exercise.id, "bold"), Text(exercise.title, "bold"), Text(f"{total:g}", "bold"))
-        for check in own:
-            table.add_row(check.id, Text(check.title), f"{check.points:g}")
-        console.print(table)
-        console.print()
-    console.print(Text(f"{points(check.points for check in checks):g} points"))
-
-
-def show_proof(course: Course, verdicts: Sequence[Verdict], seeds: int, console: Console) -> None:
-    """Print what the self-proof of a course found: a table of counts, then every exception."""
-    must = {
-        "reference": "all points",
-        "template": "no points",
-        "accepted": "all points",
-        "misconception": "loses points, is named",
-        "degenerate": "no points",
-    }
-    table = Table(box=None, padding=(0, 2), pad_edge=False)
-    table.add_column("exercise")
-    for kind, meaning in must.items():
-        table.add_column(f"{kind}\n{meaning}", justify="right")
-    for exercise in course.exercise:
-        row = []
-        for kind in must:
-            own = [verdict for verdict in verdicts if (verdict.case.exercise, verdict.case.kind) == (exercise.id, kind)]
-            good = sum(not verdict.problems for verdict in own)
-            row.append(Text(f"{good} / {len(own)}", "green" if good == len(own) else "red"))
-        table.add_row(exercise.id, *row)
-    console.print(table)
-    console.print(Text(f"{len(verdicts)} answers on {seeds} seed{'s' if seeds > 1 else ''}"))
-    for verdict in verdicts:
-        for problem in verdict.problems:
-            console.print(Text.assemble((verdict.case.id, "bold red"), f"  {problem}"))
 
 
 def next_step(report: Report) -> str:
@@ -166,9 +118,23 @@ def _alike(first: CheckResult, other: CheckResult) -> bool:
     return first.status is Status.NOT_STARTED or first.message == other.message
 
 
+def _told_elsewhere(exercise: ExerciseResult) -> list[CheckResult]:
+    """Checks that failed because of something in another exercise."""
+    own = {check.id for check in exercise.checks}
+    return [check for check in exercise.checks if check.caused_by and check.caused_by not in own]
+
+
+def _follow(checks: list[CheckResult], titles: dict[str, str]) -> str:
+    causes = " and ".join(f"“{titles.get(cause, cause)}”" for cause in dict.fromkeys(c.caused_by for c in checks))
+    count = "1 check here fails" if len(checks) == 1 else f"{len(checks)} checks here fail"
+    return f"{count} because of {causes}; mend that first."
+
+
 def _stories(exercise: ExerciseResult) -> list[list[CheckResult]]:
     """The checks to talk about, those with the same cause together. Stubs need no story of their own."""
-    told = [c for c in exercise.checks if c.status not in (Status.PASSED, Status.NOT_STARTED, Status.PENDING)]
+    silent = (Status.PASSED, Status.NOT_STARTED, Status.PENDING)
+    elsewhere = _told_elsewhere(exercise)
+    told = [check for check in exercise.checks if check.status not in silent and check not in elsewhere]
     groups: dict[str, list[CheckResult]] = {}
     for check in told:
         key = check.caused_by or check.id
@@ -222,11 +188,8 @@ def _tell(console: Console, checks: list[CheckResult], *, whole: bool, short: bo
         for other in others:
             say.prose(f"  {other.title}", "dim")
     elif others and not whole:
-        say.prose(f"{_count(others, 'other ')} for the same reason.", "dim")
-
-
-def _count(checks: list[CheckResult], other: str = "") -> str:
-    return f"1 {other}check fails" if len(checks) == 1 else f"{len(checks)} {other}checks fail"
+        checks_fail = "1 other check fails" if len(others) == 1 else f"{len(others)} other checks fail"
+        say.prose(f"{checks_fail} for the same reason.", "dim")
 
 
 def _tell_frame(say: _Teller, frame: Frame) -> None:

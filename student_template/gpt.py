@@ -91,8 +91,8 @@ class CausalSelfAttention(nn.Module):
         """
         super().__init__()
         self.n_head = config.n_head
-        # TODO (heads): refuse sizes that do not divide, then make self.qkv and self.proj. The docstring above
-        # says which error to raise and which layers are needed.
+        # TODO (heads): refuse sizes that do not divide, then make self.qkv and self.proj. The docstring above says
+        # which error to raise and which layers are needed.
         raise NotImplementedError(
             "CausalSelfAttention.__init__: refuse sizes that do not divide, then make self.qkv and self.proj"
         )
@@ -101,11 +101,11 @@ class CausalSelfAttention(nn.Module):
 
     def split_heads(self, x: Tensor) -> Tensor:
         """(B, T, C) -> (B, H, T, D). Head h gets the D neighbouring channels that begin at channel h * D."""
-        # TODO (heads): cut the channels into n_head heads, and give the heads an axis before time. Print a
-        # small tensor whose numbers you know before and after: does each head keep its own?
+        # TODO (heads): cut the channels into n_head heads, and give the heads an axis before time. Print a small tensor
+        # whose numbers you know before and after: does each head keep its own?
         raise NotImplementedError(
-            "CausalSelfAttention.split_heads: cut the channels into n_head heads, and give the heads an axis "
-            "before time"
+            "CausalSelfAttention.split_heads: cut the channels into n_head heads, and give the heads an axis before "
+            "time"
         )
 
     def attention_weights(self, q: Tensor, k: Tensor) -> Tensor:
@@ -114,11 +114,11 @@ class CausalSelfAttention(nn.Module):
         q, k: (B, H, T, D), T up to block_size. Returns (B, H, T, T): every row sums to 1, and the future of a
         row is exactly 0. Equation 1 of Vaswani et al. 2017, before the values come in. No dropout here.
         """
-        # TODO (heads): score every query against every key, hide the future, make each row sum to 1. The
-        # scores are scaled, as in the equation that the docstring names.
+        # TODO (heads): score every query against every key, hide the future, make each row sum to 1. The scores are
+        # scaled, as in the equation that the docstring names.
         raise NotImplementedError(
-            "CausalSelfAttention.attention_weights: score every query against every key, hide the future, "
-            "make each row sum to 1"
+            "CausalSelfAttention.attention_weights: score every query against every key, hide the future, make each "
+            "row sum to 1"
         )
 
     def merge_heads(self, x: Tensor) -> Tensor:
@@ -134,8 +134,8 @@ class CausalSelfAttention(nn.Module):
         The weights go through `weights_dropout` before they meet the values, and the result goes through
         `output_dropout`; both do nothing in eval mode.
         """
-        # TODO (heads): q, k, v from one layer, attention in every head, the heads merged and mixed. You may
-        # use the methods above or not: they and this one are graded each on its own.
+        # TODO (heads): q, k, v from one layer, attention in every head, the heads merged and mixed. You may use the
+        # methods above or not: they and this one are graded each on its own.
         raise NotImplementedError(
             "CausalSelfAttention.forward: q, k, v from one layer, attention in every head, the heads merged and mixed"
         )

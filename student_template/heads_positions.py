@@ -31,8 +31,8 @@ def order_difference(model: GPT, tokenizer: CharTokenizer, first: str, second: s
     the model cannot tell the two texts apart. No gradients are recorded; train or eval mode is left as it is.
     Raises ValueError (from the tokenizer) for a character that it does not know.
     """
-    # TODO (order): run both texts, compare the logits at the last position. The docstring says which single
-    # number is wanted.
+    # TODO (order): run both texts, compare the logits at the last position. The docstring says which single number is
+    # wanted.
     raise NotImplementedError("order_difference: run both texts, compare the logits at the last position")
 
 
@@ -41,8 +41,8 @@ def without_positions(model: GPT) -> GPT:
 
     `model` itself stays as it is.
     """
-    # TODO (order): copy the model, then clear the position table of the copy. The model that was handed in
-    # must give the same scores afterwards as before.
+    # TODO (order): copy the model, then clear the position table of the copy. The model that was handed in must give
+    # the same scores afterwards as before.
     raise NotImplementedError("without_positions: copy the model, then clear the position table of the copy")
 
 

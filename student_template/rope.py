@@ -18,8 +18,8 @@ def rope_frequencies(head_dim: int, base: float = 10000.0) -> Tensor:
     one radian, the others ever slower. Returns float64 (float32 will do), so that nothing but the dtype of
     the model limits the precision. Raises ValueError that names head_dim when it is odd or below 2.
     """
-    # TODO (rope): refuse a head_dim that has no pairs, then return one frequency a pair. The formula is in
-    # the docstring. Check yours by hand for head_dim = 4, base = 100.
+    # TODO (rope): refuse a head_dim that has no pairs, then return one frequency a pair. The formula is in the
+    # docstring. Check yours by hand for head_dim = 4, base = 100.
     raise NotImplementedError("rope_frequencies: refuse a head_dim that has no pairs, then return one frequency a pair")
 
 
@@ -31,8 +31,8 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     The course pairs neighbours, channels 2i and 2i + 1, as RoFormer does. To pair channel i with i + D/2, as
     GPT-NeoX and Hugging Face's Llama do, is exactly as good, as long as queries and keys do the same.
     """
-    # TODO (rope): turn every pair of channels by its angle at every position. A turn in the plane keeps the
-    # length of the pair, and two turns in a row add up.
+    # TODO (rope): turn every pair of channels by its angle at every position. A turn in the plane keeps the length of
+    # the pair, and two turns in a row add up.
     raise NotImplementedError("apply_rope: turn every pair of channels by its angle at every position")
 
 
@@ -52,8 +52,8 @@ class RotaryCausalSelfAttention(CausalSelfAttention):
 
         In every head the first `rotary_dim` channels turn: all of them, unless the config says otherwise.
         """
-        # TODO (rope): attention as before, with apply_rope where positions must count. Which of q, k and v
-        # must know where they are, for the scores to depend on the distance?
+        # TODO (rope): attention as before, with apply_rope where positions must count. Which of q, k and v must know
+        # where they are, for the scores to depend on the distance?
         raise NotImplementedError(
             "RotaryCausalSelfAttention.forward: attention as before, with apply_rope where positions must count"
         )

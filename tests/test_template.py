@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.authoring.template import MarkerError, find_regions, make_template, render
+from harness.authoring.template import WIDTH, MarkerError, find_regions, make_template, render
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE, TEMPLATE = ROOT / "reference", ROOT / "student_template"
@@ -74,7 +74,7 @@ def test_an_answer_becomes_an_instruction_and_a_stub_that_names_its_function() -
 def test_a_long_instruction_is_wrapped_and_survives_quotes_and_backslashes() -> None:
     instruction = r'say "hello" with a \n, ' + "and then go on for so long that no line could ever hold all of it" * 2
     text = render(f"def f():\n    # --- answer: ex: {instruction}\n    return 1\n    # --- end\n", "f.py")
-    assert max(map(len, text.splitlines())) <= 110
+    assert max(map(len, text.splitlines())) <= WIDTH
     namespace: dict[str, object] = {}
     exec(compile(text, "f.py", "exec"), namespace)
     with pytest.raises(NotImplementedError) as stub:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-WIDTH = 110  # the line length of the course's own code
+WIDTH = 120  # the line length in pyproject.toml, so that a generated file is also a formatted one
 MARK = re.compile(r"#\s*-{3}\s*(?P<kind>\w+)\s*:?\s*(?P<text>.*)")
 ANSWER = re.compile(r"(?P<exercise>[a-z][\w-]*):\s*(?P<instruction>\S.*)")
 

@@ -31,14 +31,22 @@ class Link(Protocol):
 class LocalLink:
     """Performs requests in this process: for the reference, and for a submission under a debugger.
 
-    Values take the same way through the codec as a worker's, so both sides see copies.
+    Values take the same way through the codec as a worker's, so both sides see copies. What is drawn at random here
+    does not disturb what the reference, in the same process, draws for its own weights.
     """
 
     def __init__(self, world: objects.Objects) -> None:
         self.world = world
+        self.random = torch.default_generator.get_state()
 
     def perform(self, request: Request) -> Reply:
-        return self.world.perform(request)
+        outside = torch.default_generator.get_state()
+        torch.default_generator.set_state(self.random)
+        try:
+            return self.world.perform(request)
+        finally:
+            self.random = torch.default_generator.get_state()
+            torch.default_generator.set_state(outside)
 
 
 class WorkerLink:
@@ -73,9 +81,9 @@ class WorkerLink:
             reply = protocol.decode_reply(process.channel.exchange(protocol.encode_request(request), guard.look))
             if reply.id != request.id:
                 raise protocol.ProtocolError(f"an answer to request {reply.id} where {request.id} was asked")
+            guard.look_at_scratch()
             if isinstance(reply, Value):
                 protocol.unpack(reply.value)  # whoever forged a value is stopped here, and blamed
-            guard.look_at_scratch()
         except Stop:
             self._stop()
             raise

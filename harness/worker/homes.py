@@ -15,9 +15,10 @@ UNCONFINED = 86  # exit status of a worker that could not be confined
 
 
 def make(files: Mapping[str, bytes]) -> Path:
-    """A fresh folder with `submission`, holding `files`, and `scratch`, where the code runs.
+    """A fresh folder with `submission`, holding `files`, and `scratch`.
 
-    Data files lie in both, so that `open("poem.txt")` finds beside the code what it finds on the student's machine.
+    The scratch folder is where the code runs and may write. Data files lie there too, so that `open("poem.txt")` finds
+    beside it what it finds on the student's machine.
     """
     home = Path(tempfile.mkdtemp(prefix="headcheck-")).resolve()
     (home / SCRATCH).mkdir()

@@ -1,7 +1,8 @@
 """Runs the real command line many times without paying for `import torch` each time.
 
 A server process imports torch once, single-threaded, and forks for each command: the child is what `python grade.py`
-is from the moment torch has loaded. `Command.run` gives the exit status and what was printed.
+is from the moment torch has loaded. Where forking a process that holds torch is not safe (Windows, macOS), each run is
+a plain `python grade.py`. `Command.run` gives the exit status and what was printed.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ class Command:
 
     Args:
         root: the checkout whose command is run.
+        forks: use the server; otherwise start Python anew for each run.
     """
 
-    def __init__(self, root: Path = ROOT) -> None:
-        self.root = root
+    def __init__(self, root: Path = ROOT, forks: bool = sys.platform == "linux") -> None:
+        self.root, self.forks = root, forks
         self.server: subprocess.Popen[str] | None = None
 
     def run(self, *arguments: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> Finished:
@@ -45,6 +47,8 @@ class Command:
             cwd: its current folder; a fresh one by default, so that no report is left in the repository.
             env: variables to set in addition.
         """
+        if not self.forks:
+            return self._run_alone(arguments, cwd, env)
         if self.server is None:
             self.server = subprocess.Popen(
                 [sys.executable, "-m", "tests.support.command"],
@@ -59,6 +63,21 @@ class Command:
             self.server.stdin.flush()
             status = int(self.server.stdout.readline())
             return Finished(status, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
+
+    @staticmethod
+    def _run_alone(arguments: tuple[str | Path, ...], cwd: Path | None, env: dict[str, str] | None) -> Finished:
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [sys.executable, str(ROOT / "grade.py"), *map(str, arguments)],
+                cwd=cwd or folder,
+                env=os.environ | {"PYTHONUTF8": "1"} | (env or {}),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                check=False,
+            )
+        return Finished(done.returncode, done.stdout, done.stderr)
 
     def close(self) -> None:
         if self.server is not None:

@@ -1,0 +1,57 @@
+"""When a cloned repository was last committed to, asked of git without trusting the repository."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from harness.messages import message
+from harness.outcome import Message
+
+_COMMITTER = re.compile(rb"^committer .*> (\d{1,11}) ([+-])(\d{2})(\d{2})$", re.MULTILINE)
+
+
+def is_repository(folder: Path) -> bool:
+    """Whether a folder holds a `.git`."""
+    try:
+        return (folder / ".git").exists()
+    except OSError:  # it may not be looked into
+        return False
+
+
+def last_commit(repository: Path) -> datetime.datetime | Message:
+    """The committer's time of HEAD, as the student's computer gave it; or why it is not known.
+
+    A repository's own settings can name programs that `git log` starts. `cat-file` starts none, and git is kept from
+    fetching what a partial clone lacks.
+    """
+    what = repository.name
+    inner = repository / ".git"
+    if not is_repository(repository) or inner.is_symlink() or not inner.is_dir():
+        return message("intake.no-time", what=what, problem=".git is not a folder")
+    quiet = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_TERMINAL_PROMPT": "0",
+             "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}  # fmt: skip
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ["git", f"--git-dir={inner}", "-c", "core.fsmonitor=false", "cat-file", "commit", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=20, check=True,
+                              env=inherited | quiet)  # fmt: skip
+    except FileNotFoundError:
+        return message("intake.no-time", what=what, problem="git is not installed")
+    except subprocess.TimeoutExpired:
+        return message("intake.no-time", what=what, problem="git did not answer")
+    except (subprocess.CalledProcessError, OSError):
+        return message("intake.no-time", what=what, problem="it has no commit that can be read")
+    header = done.stdout.partition(b"\n\n")[0]
+    if not (match := _COMMITTER.search(header)):
+        return message("intake.no-time", what=what, problem="its last commit has no time")
+    seconds, sign, hours, minutes = match.groups()
+    offset = datetime.timedelta(hours=int(hours), minutes=int(minutes)) * (-1 if sign == b"-" else 1)
+    try:
+        zone = datetime.timezone(offset)
+        return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).astimezone(zone)
+    except (ValueError, OverflowError, OSError):
+        return message("intake.no-time", what=what, problem="the time of its last commit is out of range")
