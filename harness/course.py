@@ -125,7 +125,7 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         try:
             return msgspec.structs.replace(self, limits=msgspec.convert(values, Limits, strict=False))
         except msgspec.ValidationError as error:
-            raise Problem(f"--limit: {error}.") from None
+            raise Problem(f"--limit: {error}.", "Give a number, as in --limit call_seconds=60.") from None
 
     def select(self, wanted: str | None) -> tuple[Exercise, ...]:
         """The exercises named in a comma-separated list, in the course's order; all for None.
