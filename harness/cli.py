@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness import VERSION
+from harness.export import commands
 from harness.problem import Problem
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def main() -> None:
 @click.option("--isolation", type=click.Choice(["process", "none"]), default="process", show_default=True,
               help="none: run the code in this process, under a debugger; only for code that you trust.")  # fmt: skip
 @click.option("--start-method", type=click.Choice(["fork", "spawn"]), help="How the worker process starts.")
+@click.option("--format", "target", metavar="TARGET", help="Write gradescope, junit, ctrf, csv or json instead.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where --format goes; else printed.")
 def grade(
     path: Path,
     exercise: str | None,
@@ -68,8 +71,11 @@ def grade(
     verbose: bool,
     isolation: str,
     start_method: str | None,
+    target: str | None,
+    out: Path | None,
 ) -> int:
     """Grade PATH: a folder or one .py file; student_template/ by default."""
+    commands.check_format(target, out)
     from harness.course import read_course
     from harness.submission import read_submission
 
@@ -90,14 +96,18 @@ def grade(
     finally:
         if bench.launcher is not None:
             bench.launcher.close()
-    terminal.show(result, Console(highlight=False), verbose=verbose)
-    target = json_path or Path("report.json")
-    try:
-        report.write(result, target)
-    except OSError as error:
-        raise Problem(f"The report could not be written to {target}: {error.strerror}.",
-                      "Name another place with --json FILE.") from error  # fmt: skip
-    click.echo(f"Report: {target}")
+    if target is None or out is not None:
+        terminal.show(result, Console(highlight=False), verbose=verbose)
+    if target is not None:
+        commands.deliver(result, target, out)
+    if target is None or json_path is not None:
+        written = json_path or Path("report.json")
+        try:
+            report.write(result, written)
+        except OSError as error:
+            raise Problem(f"The report could not be written to {written}: {error.strerror}.",
+                          "Name another place with --json FILE.") from error  # fmt: skip
+        click.echo(f"Report: {written}", err=target is not None)
     if result.review:
         raise Problem("A grader broke down; the report is marked for review.",
                       "Run again with -v and send the report to your instructor.")  # fmt: skip
@@ -161,6 +171,9 @@ def schema() -> int:
     files.write_atomically(ROOT / "schema" / "report.schema.json", report.schema())
     click.echo("wrote schema/report.schema.json")
     return PASSED
+
+
+commands.register(main)
 
 
 def run(arguments: list[str] | None = None) -> int:
