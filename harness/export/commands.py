@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from harness import export as exports
-from harness.export.sheet import ABSENT, BLANK, CLAMPED, KEPT, UNKNOWN, Options
+from harness.export.sheet import ABSENT, BLANK, CLAMPED, EMPTIED, KEPT, UNKNOWN, Options
 from harness.problem import Problem
 from harness.report import Report
 
@@ -69,7 +69,7 @@ def export(
         pseudonyms=pseudonyms,
     )  # fmt: skip
     notices = exports.export(target, results, out, options)
-    for kind in (BLANK, UNKNOWN, ABSENT, CLAMPED, KEPT):
+    for kind in (BLANK, UNKNOWN, ABSENT, CLAMPED, KEPT, EMPTIED):
         found = notices.get(kind, [])
         if found:
             click.echo(f"{len(found)} {kind}:", err=True)

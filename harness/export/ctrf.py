@@ -34,12 +34,12 @@ def write(sheet: Sheet, out: BinaryIO) -> None:
         began = _milliseconds(grade.report.started)
         ended = began + round(grade.report.seconds * 1000)
         start, stop, suites = min(start or began, began), max(stop, ended), suites + 1
-        for exercise in grade.report.exercises:
-            for check in exercise.checks:
-                test = _test(grade, exercise, check)
-                counts[str(test["status"])] += 1
-                out.write(separator + msgspec.json.encode(test))
-                separator = b",\n"
+        tests = [_test(grade, exercise, check) for exercise in grade.report.exercises for check in exercise.checks]
+        for test in tests:
+            counts[str(test["status"])] += 1
+        if tests:
+            out.write(separator + msgspec.json.encode(tests)[1:-1])  # without the brackets of the list
+            separator = b",\n"
     summary = {"tests": sum(counts.values()), **counts, "suites": suites, "start": start, "stop": stop}
     out.write(b'\n],"summary":%s}}\n' % msgspec.json.encode(summary))
 

@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from harness.export.grades import Grade, number
-from harness.export.sheet import ABSENT, KEPT, UNKNOWN, Sheet, who
+from harness.export.sheet import ABSENT, EMPTIED, KEPT, UNKNOWN, Sheet, who
 from harness.problem import Problem
 from harness.report import Student
 
@@ -143,7 +143,7 @@ class Kind:
 
     Args:
         ids: columns that are there in some exports; the first that a student is found by counts.
-        blank_kept: cells with these values are a person's decision and stay.
+        kept_values: cells with these values are a person's decision and stay.
         skipped: rows that are no student's.
         locked: why a row may not be changed, or "".
     """
@@ -182,21 +182,23 @@ def fill(
         )
     students = [row for row in book.rows() if not kind.skipped(book, row)]
     index = [_index(book, at, known, students) for at, known in columns]
-    taken: dict[int, Grade] = {}
+    taken: dict[int, Student] = {}  # without their reports: they would fill the memory
     for grade in sheet.grades(out_of):
         row = _find(book, columns, index, grade.student)
         if row is None:
             sheet.notice(UNKNOWN, f"{who(grade.student)} ({grade.key}) is not in {book.path.name}")
             continue
         if row in taken:
-            raise Problem(f"{who(taken[row].student)} and {who(grade.student)} are both row {row + 1} of {book.path}.",
+            raise Problem(f"{who(taken[row])} and {who(grade.student)} are both row {row + 1} of {book.path}.",
                           "Correct their ids in the roster, or take one of the two results away.")  # fmt: skip
-        taken[row] = grade
+        taken[row] = grade.student
         before = book.value(row, column).strip()
         reason = kind.locked(book, row)
         if before in kind.kept_values or reason:
             sheet.notice(KEPT, f"row {row + 1}, {who(grade.student)}: {reason or before}")
             continue
+        if grade.points is None and before not in ("", "-"):
+            sheet.notice(EMPTIED, f"row {row + 1}, {who(grade.student)}: {before}")
         book.put(row, column, number(grade.points))
         if comment is not None:
             book.put(row, comment[0], comment[1](grade))

@@ -27,7 +27,7 @@ def write(sheet: Sheet, out: BinaryIO) -> None:
     """Write a zip with `<folder>/results.json` for each student."""
     with Archive(out) as archive:
         for grade in sheet.grades():
-            archive.add(f"{texts.file_name(grade.key)}/results.json", encode(results(grade)))
+            archive.add(f"{texts.file_name(grade.key)}/results.json", msgspec.json.encode(results(grade)))
 
 
 def write_one(grade: Grade, out: BinaryIO) -> None:

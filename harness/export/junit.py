@@ -6,8 +6,8 @@ name, Artemis by name: a check's id is its name.
 
 from __future__ import annotations
 
+from html import escape  # what it escapes, and how, is XML too
 from typing import BinaryIO
-from xml.etree import ElementTree as xml
 
 from harness.export.feedback import explanation
 from harness.export.grades import Grade, number
@@ -28,9 +28,7 @@ def write(sheet: Sheet, out: BinaryIO) -> None:
     """Write the file, a suite at a time."""
     out.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="headcheck">\n')
     for grade in sheet.grades():
-        suite = _suite(grade)
-        xml.indent(suite, "  ", 1)
-        out.write(b"  " + xml.tostring(suite, encoding="utf-8") + b"\n")
+        out.write("\n".join(_suite(grade)).encode("utf-8") + b"\n")
     out.write(b"</testsuites>\n")
 
 
@@ -39,44 +37,40 @@ def write_one(grade: Grade, out: BinaryIO) -> None:
     write(Sheet.of(grade), out)
 
 
-def _suite(grade: Grade) -> xml.Element:
+def _suite(grade: Grade) -> list[str]:
+    """The lines of a student's suite."""
     report = grade.report
     checks = [(exercise.id, check) for exercise in report.exercises for check in exercise.checks]
     statuses = [check.status for _, check in checks]
     undecided = sum(status in UNDECIDED for status in statuses)
     failures = sum(status in _FAILURES for status in statuses)
-    passed = statuses.count(Status.PASSED)
-    suite = xml.Element("testsuite", {
-        "name": one_line(who(grade.student)),
-        "tests": str(len(checks)),
-        "failures": str(failures),
-        "errors": str(len(checks) - passed - failures - undecided),
-        "skipped": str(undecided),
-        "time": _seconds(sum(check.seconds for _, check in checks)),
-        "timestamp": report.started,
-    })  # fmt: skip
-    properties = xml.SubElement(suite, "properties")
+    errors = len(checks) - statuses.count(Status.PASSED) - failures - undecided
+    seconds = _seconds(sum(check.seconds for _, check in checks))
+    name = escape(one_line(who(grade.student)))
+    head = f'name="{name}" time="{seconds}" timestamp="{escape(report.started)}"'
+    head += f' tests="{len(checks)}" failures="{failures}" errors="{errors}" skipped="{undecided}"'
+    lines = [f"  <testsuite {head}>", "    <properties>"]
     for name, value in (("points", number(grade.points)), ("maximum", number(grade.out_of)), ("state", grade.state)):
-        xml.SubElement(properties, "property", {"name": name, "value": value})
+        lines.append(f'      <property name="{name}" value="{value}"/>')
+    lines.append("    </properties>")
+    class_name = escape(one_line(grade.student.id))
     for exercise, check in checks:
-        _case(suite, f"{one_line(grade.student.id)}.{exercise}", check)
-    return suite
+        lines += _case(f"{class_name}.{exercise}", check)
+    return [*lines, "  </testsuite>"]
 
 
-def _case(suite: xml.Element, class_name: str, check: CheckResult) -> None:
-    case = xml.SubElement(
-        suite, "testcase", {"name": check.id, "classname": class_name, "time": _seconds(check.seconds)}
-    )
-    if check.status is Status.PASSED:
-        pass
-    elif check.status in UNDECIDED:
+def _case(class_name: str, check: CheckResult) -> list[str]:
+    lines = [f'    <testcase name="{escape(check.id)}" classname="{class_name}" time="{_seconds(check.seconds)}">']
+    status, told = check.status, f'type="{check.status.value}" message="{escape(_first(check))}"'
+    if status in UNDECIDED:
         # Neither costs points, so neither may look like a failure.
-        xml.SubElement(case, "skipped", {"type": check.status.value, "message": _first(check)})
-    else:
-        kind = "failure" if check.status in _FAILURES else "error"
-        story = xml.SubElement(case, kind, {"type": check.status.value, "message": _first(check)})
-        story.text = plain(f"{check.title}\n{explanation(check)}\n{_where(check)}").strip()
-    xml.SubElement(case, "system-out").text = f"{check.points:g} / {check.possible:g} points"
+        lines.append(f"      <skipped {told}/>")
+    elif status is not Status.PASSED:
+        kind = "failure" if status in _FAILURES else "error"
+        story = escape(plain(f"{check.title}\n{explanation(check)}\n{_where(check)}").strip())
+        lines.append(f"      <{kind} {told}>{story}</{kind}>")
+    lines.append(f"      <system-out>{check.points:g} / {check.possible:g} points</system-out>")
+    return [*lines, "    </testcase>"]
 
 
 def _first(check: CheckResult) -> str:

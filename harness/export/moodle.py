@@ -66,28 +66,32 @@ def comment(grade: Grade) -> str:
 
 
 def _write_new(sheet: Sheet, out: BinaryIO) -> None:
-    records: list[tuple[Grade, str]] = []
-    for grade in sheet.grades():
-        said = comment(grade) if sheet.options.comments else ""
-        records.append((grade, said))
-    header = _common_way([grade for grade, _ in records])
+    # Without the reports: those of a large class would fill the memory.
+    records = [
+        (grade.student, grade.key, number(grade.points), comment(grade) if sheet.options.comments else "")
+        for grade in sheet.grades()
+    ]
+    header = _common_way([student for student, *_ in records])
     title = texts.moodle(sheet.options.item or sheet.course_title)
     seen: dict[str, str] = {}
     rows = []
-    for grade, said in records:
-        value = identity(_WAYS[header](grade.student), grade.key)
-        if seen.setdefault(value.casefold(), grade.key) != grade.key:
-            raise Problem(f"{seen[value.casefold()]} and {grade.key} have the same {header} {value}; Moodle would let "
+    for student, key, points, said in records:
+        value = identity(_WAYS[header](student), key)
+        if seen.setdefault(value.casefold(), key) != key:
+            raise Problem(f"{seen[value.casefold()]} and {key} have the same {header} {value}; Moodle would let "
                           "the last one win.", "Correct the roster, or take one of the two results away.")  # fmt: skip
-        row = [value.replace("\\", ""), texts.moodle(grade.student.name), number(grade.points)]
+        if "\\" in value:
+            raise Problem(f"The {header} {value} of {key} has a backslash; Moodle would misread the row.",
+                          "Use another kind of id: --roster FILE.")  # fmt: skip
+        row = [value, texts.moodle(student.name), points]
         rows.append(row + [said] * sheet.options.comments)
     write_csv(out, [header, "Name", title] + ["Feedback"] * sheet.options.comments, rows)
 
 
-def _common_way(grades: list[Grade]) -> str:
+def _common_way(students: list[Student]) -> str:
     lacking = {}
     for header, value in _WAYS.items():
-        lacking[header] = [who(grade.student) for grade in grades if not value(grade.student)]
+        lacking[header] = [who(student) for student in students if not value(student)]
         if not lacking[header]:
             return header
     fewest = min(lacking, key=lambda header: len(lacking[header]))

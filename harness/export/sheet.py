@@ -64,6 +64,7 @@ class Row:
 # Each kind of notice, with what is said above its list. Those of the first group stop a strict export.
 BLANK, UNKNOWN, ABSENT = "left blank, without a number", "not in the class, left out", "without a report"
 CLAMPED, KEPT = "above the maximum, set to it", "left as they are in the gradebook"
+EMPTIED = "emptied in the gradebook, since there is no number now"
 STOPS_STRICT = (BLANK, UNKNOWN, ABSENT)
 
 

@@ -19,6 +19,8 @@ _BACKSLASH_LIKE = "\u2216"
 
 def plain(text: str) -> str:
     """Without control characters; line breaks become `\\n`, tabs a space."""
+    if text.replace("\n", "").isprintable():  # nearly always, and it is much faster to see
+        return text
     return _UNWANTED.sub("", _LINE_BREAK.sub("\n", text).replace("\t", " "))
 
 
