@@ -137,7 +137,7 @@ def test_canvas_new(results: Path, tmp_path: Path) -> None:
     }  # fmt: skip
     assert [row["Student"] for row in rows[1:]] == [cell(name) for name in classroom.NAMES]
     assert found["s08"]["Student"] == "'=SUM(A1:A9) Formula"
-    assert notices[CLAMPED] == ["New\r\nLine Nora (s11): 10.4 of 10"]
+    assert notices[CLAMPED] == ["New Line Nora (s11): 10.4 of 10"]
 
 
 def test_canvas_gradebook_changes_one_column(results: Path, tmp_path: Path) -> None:

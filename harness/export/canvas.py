@@ -13,7 +13,7 @@ from typing import BinaryIO
 from harness.export import texts
 from harness.export.gradebook import Gradebook, IdColumn, Kind, fill, maximum
 from harness.export.grades import Grade, number
-from harness.export.sheet import Sheet
+from harness.export.sheet import Sheet, who
 from harness.export.tables import identity, write_csv
 from harness.problem import Problem
 from harness.report import Student
@@ -81,7 +81,7 @@ def _record(grade: Grade, seen: dict[str, str]) -> list[str]:
     ids = [identity(student.ids.get(name, ""), grade.key) for name in ("canvas", "sis", "login")]
     if not any(ids):
         raise Problem(
-            f"Nothing tells Canvas who {student.name or student.id} ({grade.key}) is.",
+            f"Nothing tells Canvas who {who(student)} ({grade.key}) is.",
             "Fill in the gradebook that Canvas exports (--gradebook FILE), or give a roster with a column canvas, sis "
             "or login (--roster FILE).",
         )

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from harness.export import feedback, texts
 from harness.export.grades import Grade, exact, number
-from harness.export.sheet import Sheet
+from harness.export.sheet import Sheet, who
 from harness.export.tables import identity, write_csv
 from harness.problem import Problem
 
@@ -122,7 +122,7 @@ def _openedx(sheet: Sheet) -> list[tuple[str, _Value]]:
 def _needed(grade: Grade, name: str) -> str:
     value = grade.student.ids.get(name, "")
     if not value:
-        raise Problem(f"The {name} id of {grade.student.name or grade.student.id} ({grade.key}) is not known.",
+        raise Problem(f"The {name} id of {who(grade.student)} ({grade.key}) is not known.",
                       f"Give a roster with the columns id and {name}: --roster FILE.")  # fmt: skip
     return identity(value, grade.key)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from harness.export.grades import Grade, number
 from harness.export.sheet import ABSENT, EMPTIED, KEPT, UNKNOWN, Sheet, who
+from harness.export.texts import one_line
 from harness.problem import Problem
 from harness.report import Student
 
@@ -198,13 +199,13 @@ def fill(
             sheet.notice(KEPT, f"row {row + 1}, {who(grade.student)}: {reason or before}")
             continue
         if grade.points is None and before not in ("", "-"):
-            sheet.notice(EMPTIED, f"row {row + 1}, {who(grade.student)}: {before}")
+            sheet.notice(EMPTIED, f"row {row + 1}, {who(grade.student)}: {one_line(before)}")
         book.put(row, column, number(grade.points))
         if comment is not None:
             book.put(row, comment[0], comment[1](grade))
     for row in students:
         if row not in taken:
-            label = next((book.value(row, at) for at, _ in columns if book.value(row, at)), "")
+            label = next((one_line(book.value(row, at)) for at, _ in columns if book.value(row, at)), "")
             sheet.notice(ABSENT, f"row {row + 1} of {book.path.name}, {label}")
 
 

@@ -75,7 +75,7 @@ def pack(out: Path, out_of: Decimal | None = None, torch_index: str = "") -> Non
     options = f" --out-of {number(out_of)}" if out_of is not None else ""
     try:
         with files.replacing(out) as file, Archive(file) as archive:
-            archive.add("setup.sh", _SETUP.format(torch=torch.format()).encode(), executable=True)
+            archive.add("setup.sh", _SETUP.format(torch=torch).encode(), executable=True)
             archive.add("run_autograder", _RUN.format(options=options).encode(), executable=True)
             for path in _course_files():
                 archive.add(path.relative_to(ROOT).as_posix(), path.read_bytes())

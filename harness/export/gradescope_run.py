@@ -89,7 +89,7 @@ def _graded(submission: Path, metadata: Path, options: Options, isolation: str |
         if not target.is_file():
             raise Problem(_ending(status, printed))
         report = reports.from_json(target.read_bytes())
-    student, attempt = _who(metadata)
+    student, attempt = who_and_which(metadata)
     report = msgspec.structs.replace(report, student=student, attempt=attempt)
     return gradescope.results(_grade(report, options))
 
@@ -108,7 +108,7 @@ def _ending(status: int, said: str) -> str:
     return lines[-1].removeprefix("grade.py: ") if lines else f"Grading ended with status {status}."
 
 
-def _who(path: Path) -> tuple[Student | None, Attempt | None]:
+def who_and_which(path: Path) -> tuple[Student | None, Attempt | None]:
     """The student and the attempt, as far as the platform tells; grading does not depend on it."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import msgspec
 
 from harness.export import feedback, texts
-from harness.export.sheet import Sheet
+from harness.export.sheet import Sheet, who
 from harness.problem import Problem
 
 ABOUT = "LTI 1.3 score messages, a JSON object a line"
@@ -34,7 +34,7 @@ def write(sheet: Sheet, out: BinaryIO) -> None:
             continue
         user = grade.student.ids.get("lti", "")
         if not user:
-            raise Problem(f"The LTI user id of {grade.student.name or grade.student.id} ({grade.key}) is not known.",
+            raise Problem(f"The LTI user id of {who(grade.student)} ({grade.key}) is not known.",
                           "Give a roster with the columns id and lti: --roster FILE. The platform's membership service "
                           "(or the sub of a launch) tells these ids.")  # fmt: skip
         if seen.setdefault(user, grade.key) != grade.key:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from harness import report as reports
+from harness.export import texts
 from harness.export.grades import Grade, grade, number
 from harness.export.pseudonyms import Pseudonyms
 from harness.export.roster import read_roster
@@ -207,8 +208,9 @@ class Sheet:
 
 
 def who(student: Student) -> str:
-    """How messages call a student."""
-    return f"{student.name} ({student.id})" if student.name and student.name != student.id else student.id
+    """How messages call a student; on one line, and fit for a terminal."""
+    name, identity = texts.one_line(student.name), texts.one_line(student.id)
+    return f"{name} ({identity})" if name and name != identity else identity
 
 
 def _joined(student: Student, known: Student) -> Student:

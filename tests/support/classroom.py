@@ -21,6 +21,8 @@ from harness.report import (
     Text,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
+
 # Family and given names are words, not people's.
 NAMES = (
     "Comma, Carla",
