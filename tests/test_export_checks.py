@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+import zipfile
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -256,6 +257,15 @@ def test_pseudonyms_that_are_given_are_kept(tmp_path: Path) -> None:
     (tmp_path / "names.csv").write_text("id,pseudonym\ns01,otter\ns02,otter\n", encoding="utf-8")
     assert "twice" in refused(tmp_path, found, pseudonyms=tmp_path / "names.csv")
     assert "takes no --pseudonyms" in refused(tmp_path, found, "canvas", pseudonyms=tmp_path / "names.csv")
+
+
+def test_folders_whose_names_fall_together_in_a_zip(tmp_path: Path) -> None:
+    for place, key in enumerate(("a b", "a  b", "a   b")):
+        (tmp_path / "class" / key).mkdir(parents=True)
+        (tmp_path / "class" / key / "report.json").write_bytes(reports.to_json(classroom.report(place, {})))
+    export("gradescope", tmp_path / "class", tmp_path / "out.zip", Options())
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        assert len({name.casefold() for name in archive.namelist()}) == 3
 
 
 # The commands

@@ -141,7 +141,7 @@ def deliver(report: Report, name: str, out: Path | None) -> None:
 @click.option("--metadata", type=_FILE, default=Path("/autograder/submission_metadata.json"), show_default=True)
 @click.option("--out", type=_FILE, default=Path("/autograder/results/results.json"), show_default=True)
 @click.option("--out-of", type=_Points(), help="The autograder's points in the assignment.")
-@click.option("--isolation", help="As for grading; the best there is by default.")
+@click.option("--isolation", type=click.Choice(["sandbox", "process"]), help="The best there is by default.")
 @click.option("--seconds", type=click.IntRange(1), default=540, show_default=True,
               help="When to give up; below the platform's own limit, which would leave no results.")  # fmt: skip
 def gradescope(

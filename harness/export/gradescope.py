@@ -25,9 +25,14 @@ SINGLE = True
 
 def write(sheet: Sheet, out: BinaryIO) -> None:
     """Write a zip with `<folder>/results.json` for each student."""
+    seen: set[str] = set()
     with Archive(out) as archive:
         for grade in sheet.grades():
-            archive.add(f"{texts.file_name(grade.key)}/results.json", msgspec.json.encode(results(grade)))
+            name = texts.file_name(grade.key)
+            if name.casefold() in seen:  # two folders whose names differ only in what a zip had better not have
+                name = f"{name} ({len(seen) + 1})"
+            seen.add(name.casefold())
+            archive.add(f"{name}/results.json", msgspec.json.encode(results(grade)))
 
 
 def write_one(grade: Grade, out: BinaryIO) -> None:
