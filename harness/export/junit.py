@@ -61,20 +61,22 @@ def _suite(grade: Grade) -> list[str]:
 
 def _case(class_name: str, check: CheckResult) -> list[str]:
     lines = [f'    <testcase name="{escape(check.id)}" classname="{class_name}" time="{_seconds(check.seconds)}">']
-    status, told = check.status, f'type="{check.status.value}" message="{escape(_first(check))}"'
-    if status in UNDECIDED:
-        # Neither costs points, so neither may look like a failure.
-        lines.append(f"      <skipped {told}/>")
-    elif status is not Status.PASSED:
-        kind = "failure" if status in _FAILURES else "error"
-        story = escape(plain(f"{check.title}\n{explanation(check)}\n{_where(check)}").strip())
-        lines.append(f"      <{kind} {told}>{story}</{kind}>")
+    if check.status is not Status.PASSED:
+        lines.append(f"      {_outcome(check)}")
     lines.append(f"      <system-out>{check.points:g} / {check.possible:g} points</system-out>")
     return [*lines, "    </testcase>"]
 
 
-def _first(check: CheckResult) -> str:
-    return one_line(explanation(check).partition("\n")[0]) or one_line(check.title)
+def _outcome(check: CheckResult) -> str:
+    said = explanation(check)
+    first = one_line(said.partition("\n")[0]) or one_line(check.title)
+    told = f'type="{check.status.value}" message="{escape(first)}"'
+    if check.status in UNDECIDED:
+        # Neither costs points, so neither may look like a failure.
+        return f"<skipped {told}/>"
+    kind = "failure" if check.status in _FAILURES else "error"
+    story = escape(plain(f"{check.title}\n{said}\n{_where(check)}").strip())
+    return f"<{kind} {told}>{story}</{kind}>"
 
 
 def _where(check: CheckResult) -> str:

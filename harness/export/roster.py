@@ -21,7 +21,8 @@ def read_roster(path: Path) -> dict[str, Student]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise Problem(f"The roster {path} cannot be read: {error}.", "It should be a CSV file in UTF-8.") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise Problem(f"The roster {path} cannot be read: {reason}.", "It should be a CSV file in UTF-8.") from None
     first = text.partition("\n")[0]
     reader = csv.DictReader(
         text.splitlines(keepends=True), delimiter=";" if first.count(";") > first.count(",") else ","
