@@ -125,7 +125,8 @@ class CausalSelfAttention(nn.Module):
         """(B, H, T, D) -> (B, T, C): puts the heads side by side again; the inverse of `split_heads`."""
         # TODO (heads): undo split_heads, so that merge_heads(split_heads(x)) is x again.
         raise NotImplementedError(
-            "CausalSelfAttention.merge_heads: undo split_heads, so that merge_heads(split_heads(x)) is x again"
+            "CausalSelfAttention.merge_heads: undo split_heads, so that merge_heads(split_heads(x)) is x "
+            "again"
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -137,7 +138,8 @@ class CausalSelfAttention(nn.Module):
         # TODO (heads): q, k, v from one layer, attention in every head, the heads merged and mixed. You may
         # use the methods above or not: they and this one are graded each on its own.
         raise NotImplementedError(
-            "CausalSelfAttention.forward: q, k, v from one layer, attention in every head, the heads merged and mixed"
+            "CausalSelfAttention.forward: q, k, v from one layer, attention in every head, the heads merged "
+            "and mixed"
         )
 
 

@@ -64,7 +64,9 @@ def order_table(seed: int = 0) -> list[tuple[int, float, float]]:
     The lesson shows one and two layers; its first exercise asks for three as well: three rows, in this order.
     """
     # TODO (order): return the lesson's two rows and the one that its exercise asks for.
-    raise NotImplementedError("order_table: return the lesson's two rows and the one that its exercise asks for")
+    raise NotImplementedError(
+        "order_table: return the lesson's two rows and the one that its exercise asks for"
+    )
 
 
 def show_heads() -> None:

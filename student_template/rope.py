@@ -20,7 +20,9 @@ def rope_frequencies(head_dim: int, base: float = 10000.0) -> Tensor:
     """
     # TODO (rope): refuse a head_dim that has no pairs, then return one frequency a pair. The formula is in
     # the docstring. Check yours by hand for head_dim = 4, base = 100.
-    raise NotImplementedError("rope_frequencies: refuse a head_dim that has no pairs, then return one frequency a pair")
+    raise NotImplementedError(
+        "rope_frequencies: refuse a head_dim that has no pairs, then return one frequency a pair"
+    )
 
 
 def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
@@ -55,7 +57,8 @@ class RotaryCausalSelfAttention(CausalSelfAttention):
         # TODO (rope): attention as before, with apply_rope where positions must count. Which of q, k and v
         # must know where they are, for the scores to depend on the distance?
         raise NotImplementedError(
-            "RotaryCausalSelfAttention.forward: attention as before, with apply_rope where positions must count"
+            "RotaryCausalSelfAttention.forward: attention as before, with apply_rope where positions must "
+            "count"
         )
 
 
