@@ -59,9 +59,7 @@ def read_poems(path: Path = POEMS) -> list[Poem]:
     return poems
 
 
-def split_poems(
-    poems: Sequence[Poem], fraction: float = 0.1, seed: int = 0
-) -> tuple[list[Poem], list[Poem]]:
+def split_poems(poems: Sequence[Poem], fraction: float = 0.1, seed: int = 0) -> tuple[list[Poem], list[Poem]]:
     """Puts some poems aside, by chance: (for training, for validation).
 
     Each poem is in exactly one of the two lists, whole: the validation loss is to tell how well the model does

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from checkpoint import save_model
@@ -178,9 +178,7 @@ def evaluate(model: GPT, data: Tensor) -> float:
     # --- end
 
 
-def train(
-    settings: Settings, data: Data, on_step: Callable[[History], None] | None = None
-) -> tuple[GPT, History]:
+def train(settings: Settings, data: Data, on_step: Callable[[History], None] | None = None) -> tuple[GPT, History]:
     """Trains a fresh model. `on_step` is called after each step.
 
     The seed decides the weights at the start and which pieces come in which order. Ctrl-C ends the run early,
@@ -205,7 +203,7 @@ def train(
     return model, history
 
 
-def summary(settings: Settings, data: Data, model: GPT, history: History) -> dict[str, object]:
+def summary(settings: Settings, data: Data, model: GPT, history: History) -> dict[str, Any]:
     """What `result.json` holds."""
     recent = history.training[-50:]
     return {
@@ -226,8 +224,11 @@ def summary(settings: Settings, data: Data, model: GPT, history: History) -> dic
     }
 
 
-def write_run(folder: Path, settings: Settings, data: Data, model: GPT, history: History) -> None:
-    """Writes result.json, loss.csv, model.safetensors and, with matplotlib, loss.png. Raises OSError, NoPlots."""
+def write_run(folder: Path, settings: Settings, data: Data, model: GPT, history: History, half: bool = False) -> None:
+    """Writes result.json, loss.csv, model.safetensors and, with matplotlib, loss.png. Raises OSError, NoPlots.
+
+    half: keep the weights in half precision, in a file half as large.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     result = json.dumps(summary(settings, data, model, history), indent=2)
     (folder / "result.json").write_text(result + "\n", encoding="utf-8")
@@ -237,7 +238,7 @@ def write_run(folder: Path, settings: Settings, data: Data, model: GPT, history:
         for step, loss in enumerate(history.training, start=1):
             measured = history.validation.get(step)
             rows.writerow([step, f"{loss:.6f}", "" if measured is None else f"{measured:.6f}"])
-    save_model(folder / "model.safetensors", model, data.tokenizer)
+    save_model(folder / "model.safetensors", model, data.tokenizer, torch.float16 if half else torch.float32)
     curves = [
         ("training", list(range(1, len(history.training) + 1)), history.training),
         ("validation", list(history.validation), list(history.validation.values())),
@@ -279,21 +280,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Train the course's GPT on classical Chinese poems.")
     names = list(Settings.__dataclass_fields__)
     add_settings(parser, names)
+    parser.add_argument("--threads", type=int, default=1, help="default: 1; a model this small gains nothing from more")
     parser.add_argument("--corpus", type=Path, default=POEMS, metavar="FILE", help="poems, UTF-8 (default: ours)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default: runs/<settings>)")
+    parser.add_argument("--half", action="store_true", help="keep the model in half precision: a smaller file")
     options = parser.parse_args(arguments)
     try:
+        torch.set_num_threads(options.threads)
         settings = Settings(**{name: getattr(options, name) for name in names})
         data = prepare(options.corpus)
         model, history = with_progress(settings, data)
         folder = options.out or Path("runs") / f"heads{settings.n_head}-{settings.position}-seed{settings.seed}"
         try:
-            write_run(folder, settings, data, model, history)
+            write_run(folder, settings, data, model, history, options.half)
         except NoPlots as problem:
             print(problem, file=sys.stderr)
     except NotImplementedError as stub:
         sys.exit(f"Not written yet: {stub}")
-    except (ValueError, OSError) as error:
+    except (RuntimeError, ValueError, OSError) as error:
         sys.exit(f"train.py: {error}")
     done = f"{'stopped after' if history.interrupted else 'trained for'} {len(history.training)} steps"
     print(f"{done}: validation loss {history.last:.3f}, lowest {history.best:.3f} after step {history.best_step}")
