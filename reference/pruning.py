@@ -64,12 +64,11 @@ def head_importance(model: GPT, batch: Batch) -> Tensor:
     # --- answer: pruning: compare the loss without each head to the loss with all of them
     # --- more: loss_of measures; silence_head gives the model to measure.
     whole = loss_of(model, batch)
-    return torch.tensor(
-        [
-            [loss_of(silence_head(model, layer, head), batch) - whole for head in range(model.config.n_head)]
-            for layer in range(model.config.n_layer)
-        ]
-    )  # (n_layer, H)
+    rise = [
+        [loss_of(silence_head(model, layer, head), batch) - whole for head in range(model.config.n_head)]
+        for layer in range(model.config.n_layer)
+    ]
+    return torch.tensor(rise)  # (n_layer, H)
     # --- end
 
 
