@@ -105,6 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", type=Path, default=SMALL_MODEL, help="a model.safetensors (default: the small one)")
     parser.add_argument("--corpus", type=Path, default=POEMS, metavar="FILE", help="poems, UTF-8 (default: ours)")
     options = parser.parse_args(arguments)
+    torch.set_num_threads(1)  # a model this small only waits for more
     try:
         model, tokenizer = load_model(options.model)
         parts = split_poems(read_poems(options.corpus))

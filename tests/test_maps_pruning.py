@@ -196,7 +196,7 @@ def test_the_small_model_is_small_and_its_heads_do_something(course) -> None:
     poems = course.corpus.read_poems()
     assert set("".join(poem.text for poem in poems)) < set(tokenizer.characters)
     training, _ = course.corpus.split_poems(poems)
-    batch = course.pruning.poem_batch(model, course.corpus.encode_poems(training, tokenizer))
+    batch = course.pruning.poem_batch(model, course.corpus.encode_poems(training[:40], tokenizer))
     whole = course.pruning.loss_of(model, batch)
     assert whole < 0.75 * math.log(tokenizer.vocab_size), "it has learned these poems"
     importance = course.pruning.head_importance(model, batch)
@@ -205,8 +205,11 @@ def test_the_small_model_is_small_and_its_heads_do_something(course) -> None:
     assert course.pruning.losses_while_pruning(model, batch, order)[-1] > whole + 0.1
 
 
-def test_the_command_prints_every_head_and_the_way_down(course, capsys) -> None:
-    assert course.pruning.main([]) == 0
+def test_the_command_prints_every_head_and_the_way_down(course, capsys, tmp_path: Path) -> None:
+    few = tmp_path / "few.txt"
+    text = (REFERENCE / "data" / "poems.txt").read_text(encoding="utf-8")
+    few.write_text("\n\n".join(text.split("\n\n")[:31]), encoding="utf-8")
+    assert course.pruning.main(["--corpus", str(few)]) == 0
     out = capsys.readouterr().out
     assert out.count("layer 0   head 0") == out.count("layer 1   head 0") == 2
     assert out.count("8 of 8 silent: loss ") == 2
