@@ -91,10 +91,15 @@ def test_the_picture_is_drawn_with_a_font_that_has_the_characters(course, tmp_pa
     assert {ord(letter) for letter in "abcd"} <= FT2Font(str(font)).get_charmap().keys()
 
 
-def test_characters_that_no_font_has_lead_to_what_to_install(course, tmp_path: Path) -> None:
-    nowhere = "\U0010fffd"  # a private character
-    with pytest.raises(course.plots.NoPlots, match=r"no installed font has all of .* fonts-noto-cjk"):
-        course.attention_maps.draw(torch.ones(1, 1, 1, 1), nowhere, tmp_path / "maps.png")
+def test_without_a_chinese_font_the_message_names_what_to_install(course, monkeypatch, tmp_path: Path) -> None:
+    import matplotlib
+    from matplotlib.font_manager import fontManager
+
+    own = [font for font in fontManager.ttflist if Path(matplotlib.get_data_path()) in Path(font.fname).parents]
+    assert own, "matplotlib brings fonts of its own, none of them Chinese"
+    monkeypatch.setattr(fontManager, "ttflist", own)
+    with pytest.raises(course.plots.NoPlots, match=r"no installed font has all of '白日'.* fonts-noto-cjk"):
+        course.attention_maps.draw(torch.ones(1, 1, 2, 2), "白日", tmp_path / "maps.png")
     assert not (tmp_path / "maps.png").exists()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 REFERENCE = Path(__file__).resolve().parent.parent.parent / "reference"
 ALL = tuple(path.stem for path in sorted(REFERENCE.glob("*.py")))
@@ -20,6 +21,7 @@ def loaded(*names: str) -> Iterator[SimpleNamespace]:
 
     Other tests load modules of the same names from elsewhere.
     """
+    torch.set_num_threads(1)  # toy models only wait for a second thread
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(REFERENCE))
         for name in ALL:
