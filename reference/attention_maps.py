@@ -58,7 +58,7 @@ def draw(maps: Tensor, sentence: str, path: Path) -> None:
     plt = pyplot()
     from matplotlib.font_manager import FontProperties
 
-    font = FontProperties(fname=find_font(sentence), size=9)
+    font = FontProperties(family=find_font(sentence), size=9)
     n_layer, n_head, T, _ = maps.shape
     side = 0.9 + 0.17 * T
     size = (side * n_head + 0.8, side * n_layer + 0.3)

@@ -38,8 +38,8 @@ def pyplot() -> Any:
     return plt
 
 
-def find_font(text: str) -> Path:
-    """The file of an installed font that has every character of `text`.
+def find_font(text: str) -> str:
+    """The family name of an installed font that has every character of `text`.
 
     Raises NoPlots, which names what to install, when there is none.
     """
@@ -52,7 +52,7 @@ def find_font(text: str) -> Path:
         if "lastresort" in entry.name.lower().replace(" ", ""):  # it claims everything and draws boxes
             continue
         if _has(entry.fname, wanted):
-            return Path(entry.fname)
+            return str(entry.name)
     raise NoPlots(
         f"no picture: no installed font has all of {text!r}; install one for Chinese "
         "(Debian, Ubuntu: apt install fonts-noto-cjk; Fedora: dnf install google-noto-sans-cjk-fonts; elsewhere: "

@@ -85,10 +85,11 @@ def test_the_picture_is_drawn_with_a_font_that_has_the_characters(course, tmp_pa
     path = tmp_path / "maps.png"
     course.attention_maps.draw(torch.rand(2, 3, 4, 4).tril(), "abcd", path)
     assert path.read_bytes().startswith(b"\x89PNG")
+    from matplotlib.font_manager import fontManager
     from matplotlib.ft2font import FT2Font
 
-    font = course.plots.find_font("abcd")
-    assert {ord(letter) for letter in "abcd"} <= FT2Font(str(font)).get_charmap().keys()
+    file = fontManager.findfont(course.plots.find_font("abcd"), fallback_to_default=False)
+    assert {ord(letter) for letter in "abcd"} <= FT2Font(file).get_charmap().keys()
 
 
 def test_without_a_chinese_font_the_message_names_what_to_install(course, monkeypatch, tmp_path: Path) -> None:
