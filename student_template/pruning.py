@@ -9,7 +9,6 @@ Letters in the shape comments: B batch, T time, C channels, H heads, D channels 
 """
 
 import argparse
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path
