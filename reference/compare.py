@@ -9,11 +9,7 @@ import argparse
 import csv
 import sys
 from collections.abc import Callable, Sequence
-
-# --- omit
 from dataclasses import replace
-
-# --- end
 from pathlib import Path
 from statistics import mean
 from typing import Any

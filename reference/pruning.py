@@ -7,11 +7,6 @@ Letters in the shape comments: B batch, T time, C channels, H heads, D channels 
 """
 
 import argparse
-
-# --- omit
-import copy
-
-# --- end
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,7 +42,9 @@ def silence_head(model: GPT, layer: int, head: int) -> GPT:
             raise ValueError(f"there is no {name} {number}: the model has {count}, counted from 0")
     # --- answer: pruning: copy the model, then cut the head off where the heads are mixed
     # --- more: Which weights of proj does the output of this head meet, and no other head's?
-    silenced = copy.deepcopy(model)
+    from copy import deepcopy
+
+    silenced = deepcopy(model)
     proj = silenced.blocks[layer].attn.proj
     D = model.config.n_embd // model.config.n_head
     with torch.no_grad():

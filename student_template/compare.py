@@ -11,6 +11,7 @@ import argparse
 import csv
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
