@@ -9,7 +9,10 @@ from pathlib import Path
 from harness import files
 from harness.course import ROOT, Course
 from harness.grading import CheckInfo
+from harness.notebook import choose
+from harness.notebook.link import LeftOut, NotebookLink
 from harness.oracle import DRAW, Modules, ReferenceLink, check_seed
+from harness.problem import Problem
 from harness.submission import Submission
 from harness.worker import objects
 from harness.worker.client import Check, Handle, Link, LocalLink, Root, Step, WorkerLink
@@ -47,6 +50,7 @@ class Bench:
         self.submission, self.course, self.launcher, self.seed = submission, course, launcher, seed
         self.journal = journal
         self.oracle: Link = oracle if oracle is not None else ReferenceLink(reference_modules())
+        self.left_out: LeftOut = {}  # cells of a notebook that no worker runs again
         self._exercise = ""
         self._link: Link | None = None
 
@@ -88,6 +92,14 @@ class Bench:
         return Root(check)
 
     def _make_link(self) -> Link:
+        file = choose.notebook_of(self.submission.files)
+        if file and self.launcher is None:
+            raise Problem("A notebook is not run in this process.", "Leave --isolation none away.")
+        if file and self.launcher is not None:
+            modules = sorted(name.removesuffix(".py") for name in choose.course_files())
+            return NotebookLink(
+                self.launcher, self.submission.files, self.course.limits, file, modules, self.left_out
+            )  # fmt: skip
         if self.launcher is not None:
             return WorkerLink(self.launcher, self.submission.files, self.course.limits)
         sources = {

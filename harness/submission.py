@@ -1,4 +1,4 @@
-"""What a student handed in: a folder, one .py file or a .zip, as a mapping of names to bytes."""
+"""What a student handed in: a folder, one .py file, a notebook or a .zip, as a mapping of names to bytes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Budget:
 
 
 def read_submission(path: Path, expected: tuple[str, ...]) -> Submission:
-    """Read a folder, a single .py file or a .zip.
+    """Read a folder, a single .py file, a notebook or a .zip.
 
     Hidden files, caches and virtual environments are left out; links are not followed.
 
@@ -111,8 +111,10 @@ def _read(path: Path, name: str, expected: tuple[str, ...]) -> tuple[dict[str, b
 
         found, notes = archives.read_zip(path, name, expected)
     elif path.is_file():
-        if path.suffix != ".py":
-            raise Problem(f"{path} is not a .py file.", "Give a folder, one .py file or a .zip.")
+        if path.suffix not in (".py", ".ipynb"):
+            raise Problem(f"{path} is not a .py file.", "Give a folder, one .py file, a notebook or a .zip.")
+        if path.stat().st_size > MAX_BYTES:
+            raise too_big(path.name)
         found = {path.name: path.read_bytes()}
     elif path.exists():
         raise Problem(f"{path} is neither a folder nor a file.", "Give a folder, one .py file or a .zip.")
@@ -132,13 +134,22 @@ def from_files(
         expected: the file names that the course asks for.
         notes: what is known about it already.
     """
-    notes = list(notes)
-    if not any(name in found for name in expected):
+    from harness.notebook import choose  # most submissions have none
+
+    found, settled = choose.settle(found)
+    notes = [*notes, *settled]
+    if not choose.notebook_of(found) and not any(name in found for name in expected):
         notes.append(message("submission.nothing", files=", ".join(expected)))
     for file in expected:
         if file in found and (problem := _unreadable(found[file])):
             notes.append(message("submission.encoding", file=file, problem=problem))
     return Submission(name, found, tuple(notes))
+
+
+def too_big(file: str) -> Unreadable:
+    """What to say of a single file that is larger than a submission may be."""
+    said = "notebook.too-big" if file.lower().endswith(".ipynb") else "intake.too-big"
+    return Unreadable(message(said, file=file, what=file, limit=MAX_BYTES // 2**20))
 
 
 def is_kept(name: str) -> bool:

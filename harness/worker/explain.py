@@ -8,7 +8,7 @@ from harness.course import Limits
 from harness.messages import message
 from harness.outcome import Frame, Message, Status, Stop, StudentError
 from harness.worker import objects
-from harness.worker.protocol import Import, ProtocolError, Raised, Request
+from harness.worker.protocol import Import, ProtocolError, Raised, Request, Run
 
 _SYNTAX = ("SyntaxError", "IndentationError", "TabError")
 
@@ -38,6 +38,8 @@ def timeout(request: Request, seconds: float) -> Message:
     """The deadline of this request passed."""
     if isinstance(request, Import):
         return message("timeout.import", name=request.name, seconds=seconds)
+    if isinstance(request, Run):
+        return message("notebook.timeout", cell=request.cell, seconds=seconds)
     return message("timeout.call", seconds=seconds)
 
 
@@ -53,6 +55,8 @@ def scratch(limits: Limits) -> Message:
 
 def crashed(request: Request, ending: str) -> Message:
     """The worker ended during this request; `ending` is its exit status or signal."""
+    if isinstance(request, Run):
+        return message("notebook.crashed", cell=request.cell, ending=ending)
     during = f"importing {request.name}.py" if isinstance(request, Import) else "this call"
     return message("crashed", during=during, ending=ending)
 

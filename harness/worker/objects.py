@@ -15,6 +15,7 @@ from types import TracebackType
 
 import torch
 
+from harness.notebook import cells
 from harness.worker import protocol
 from harness.worker.protocol import (
     MAX_CARET,
@@ -27,10 +28,12 @@ from harness.worker.protocol import (
     Get,
     Import,
     Load,
+    Open,
     Raised,
     Ref,
     Reply,
     Request,
+    Run,
     Set,
     Value,
 )
@@ -62,6 +65,7 @@ class Objects:
         self.import_module = import_module
         self.folder = folder
         self.table: list[object] = []
+        self.notebook: cells.Notebook | None = None
 
     def perform(self, request: Request) -> Reply:
         """Carry out one request; whatever the submission raises becomes a reply."""
@@ -69,6 +73,10 @@ class Objects:
             return Value(request.id, protocol.pack(self._act(request)))
         except protocol.ProtocolError as error:
             return Raised(request.id, [NOT_DATA], _utf8(str(error), MAX_MESSAGE), [])
+        except cells.BadNotebook as error:
+            return Raised(request.id, [cells.BROKEN], error.reason, [])
+        except cells.LeftOut as error:
+            return Raised(request.id, [cells.LEFT_OUT], str(error.cell), [])
         except Unmet as error:
             return Raised(request.id, [error.kind], _utf8(str(error), MAX_MESSAGE), [])
         except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt are answers too
@@ -94,6 +102,14 @@ class Objects:
                 return self._answer(function(*positional, **named))  # type: ignore[operator,misc,arg-type]
             case Load(target=target, state=state):
                 load(self.table[target], protocol.unpack(state))
+                return None
+            case Open(file=file, modules=modules, left_out=left_out):
+                assert self.folder is not None, "a notebook lies in a submission's folder"
+                self.notebook = cells.Notebook(self.folder, file, modules, left_out)
+                return self.notebook.cells(left_out)
+            case Run(cell=cell):
+                assert self.notebook is not None, "a notebook is opened before its cells are run"
+                self.notebook.run(cell)
                 return None
 
     def _import(self, name: str) -> object:

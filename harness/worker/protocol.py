@@ -93,7 +93,23 @@ class Load(msgspec.Struct, tag=True, frozen=True):
     state: msgspec.Raw
 
 
-Request = Begin | Import | Get | Set | Call | Load
+class Open(msgspec.Struct, tag=True, frozen=True):
+    """Read the notebook `file` of the submission, which stands for `modules`; the numbers of its cells come back."""
+
+    id: int
+    file: str
+    modules: list[str]
+    left_out: list[int]
+
+
+class Run(msgspec.Struct, tag=True, frozen=True):
+    """Run one cell of the notebook."""
+
+    id: int
+    cell: int
+
+
+Request = Begin | Import | Get | Set | Call | Load | Open | Run
 
 # Replies, worker -> judge.
 
