@@ -182,11 +182,13 @@ def list_checks() -> int:
 @main.command()
 def template() -> int:
     """Make student_template/ from reference/ (for authors)."""
+    from harness.authoring import lesson
     from harness.authoring.template import MarkerError, make_template
-    from harness.course import ROOT
+    from harness.course import ROOT, read_course
 
     try:
-        written = make_template(ROOT / "reference", ROOT / "student_template")
+        notebooks = lesson.notebooks(ROOT / "reference", read_course())
+        written = make_template(ROOT / "reference", ROOT / "student_template", notebooks)
     except (MarkerError, OSError, UnicodeDecodeError) as error:
         raise Problem(f"The template could not be made: {error}") from error
     for file in written:
@@ -232,6 +234,24 @@ def schema() -> int:
 
     files.write_atomically(ROOT / "schema" / "report.schema.json", report.schema())
     click.echo("wrote schema/report.schema.json")
+    return PASSED
+
+
+@main.command()
+@click.argument("path", type=click.Path(path_type=Path), default=DEFAULT_PATH)
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE.zip", help="The file to write.")
+@click.option("--anyway", is_flag=True, help="Pack although something is missing or cannot be read.")
+def pack(path: Path, out: Path | None, anyway: bool) -> int:
+    """Make the one file to hand in from PATH, after checking that all that is needed is in it."""
+    from harness.course import read_course
+    from harness.pack import pack as make
+
+    course = read_course()
+    target = out or Path(f"{course.id}.zip")
+    packed = make(path, target, course, anyway=anyway)
+    for line in (*packed.troubles, *packed.unwritten):
+        click.echo(line)
+    click.echo(f"wrote {target}: {', '.join(packed.names)}")
     return PASSED
 
 

@@ -34,13 +34,14 @@ def grade_cells(exercises: Sequence[str], cells: Sequence[str] | None = None) ->
     latest = {source: place for place, source in enumerate(cells)}  # one that was run again counts where it last was
     kept = [source if latest[source] == place else "" for place, source in enumerate(cells)]
     words = ["--exercise", ",".join(exercises)] if exercises else []
+    plain = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}  # Jupyter's kernels set it
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, _NAME)
         file.write_bytes(as_notebook(kept))
         done = subprocess.run(
             [sys.executable, str(ROOT / "grade.py"), "grade", str(file), *words],
             cwd=folder,
-            env=os.environ | {"PYTHONUTF8": "1", "NO_COLOR": "1", "COLUMNS": "100"},
+            env=plain | {"PYTHONUTF8": "1", "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "100"},
             stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace", check=False,
         )  # fmt: skip
     report = "Report: report.json"  # it has gone with its folder
