@@ -8,6 +8,7 @@ is forked while this process holds nothing that a submission must not find.
 from __future__ import annotations
 
 import io
+import os
 import platform
 import sys
 from pathlib import Path
@@ -21,11 +22,17 @@ from harness.problem import Problem
 if TYPE_CHECKING:
     from harness.bench import Bench
     from harness.course import Course
+    from harness.i18n import Translator
     from harness.submission import Submission
 
 DEFAULT_PATH = Path(__file__).resolve().parents[1] / "student_template"
 PASSED, NOT_PASSED, NOT_GRADED = 0, 1, 2
 _VERSION_LINE = f"%(prog)s %(version)s, Python {platform.python_version()}"
+
+
+_language = click.option(
+    "--lang", type=click.Choice(["en", "ja", "zh"]), help="Language; that of your locale by default."
+)
 
 
 class _Commands(click.Group):
@@ -64,6 +71,7 @@ def main() -> None:
 @click.option("--limit", "limits", metavar="NAME=VALUE", multiple=True,
               help="Change a limit of course.toml, as call_seconds=60; may be given several times.")  # fmt: skip
 @click.option("--start-method", type=click.Choice(["fork", "spawn"]), help="How the worker process starts.")
+@_language
 def grade(
     path: Path,
     exercise: str | None,
@@ -73,17 +81,19 @@ def grade(
     isolation: str | None,
     limits: tuple[str, ...],
     start_method: str | None,
+    lang: str | None,
 ) -> int:
     """Grade PATH: a folder or one .py file; student_template/ by default."""
     from harness.course import read_course
     from harness.submission import read_submission
 
+    words = _words(lang)
     course = read_course().with_limits(limits)
     chosen = course.select(exercise)
     expected = tuple(dict.fromkeys(name for item in chosen for name in item.files))
     submission = read_submission(path, expected)
     if sys.stderr.isatty():
-        click.echo("Loading PyTorch ...", err=True)
+        click.echo(words.ui("ui.loading"), err=True)
     bench = _bench(submission, course, seed, isolation, start_method)
 
     from rich.console import Console
@@ -101,14 +111,13 @@ def grade(
         report.write(result, target)  # before anything is shown: whoever reads may stop reading
     except OSError as error:
         problem = error
-    terminal.show(result, Console(highlight=False), verbose=verbose)
+    terminal.show(result, Console(highlight=False), verbose=verbose, language=words.language)
     if problem is not None:
         raise Problem(f"The report could not be written to {target}: {problem.strerror}.",
                       "Name another place with --json FILE.")  # fmt: skip
-    click.echo(f"Report: {target}")
+    click.echo(words.ui("ui.report", file=str(target)))
     if result.review:
-        raise Problem("A grader broke down; the report is marked for review.",
-                      "Run again with -v and send the report to your instructor.")  # fmt: skip
+        raise Problem(words.ui("ui.review"), words.ui("ui.review.help"))
     return PASSED if report.passed_everything(result) else NOT_PASSED
 
 
@@ -136,8 +145,44 @@ def _bench(
     return Bench(submission, course, launcher, None, course.seed if seed is None else seed)
 
 
+def _words(option: str | None) -> Translator:
+    """The language to speak. One that only the locale asks for must fit the encoding of the output."""
+    from harness.i18n import Translator, pick_language
+
+    language = pick_language(option, os.environ)
+    if option is None:
+        try:
+            "あ汉".encode(sys.stdout.encoding or "ascii")
+        except (UnicodeError, LookupError):
+            language = "en"
+    return Translator(language)
+
+
+@main.command()
+@click.argument("path", metavar="REPORT", type=click.Path(path_type=Path))
+@click.option("-v", "--verbose", is_flag=True, help="Show what the code printed, and whole tracebacks.")
+@_language
+def show(path: Path, verbose: bool, lang: str | None) -> int:
+    """Show a stored REPORT (report.json) again, in any of the languages."""
+    import msgspec
+    from rich.console import Console
+
+    from harness import report, terminal
+
+    words = _words(lang)
+    try:
+        result = report.from_json(path.read_bytes())
+    except OSError as error:
+        raise Problem(f"{path} cannot be read: {error.strerror}.", "Give the report that grading wrote.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Problem(f"{path} is not a report of this version: {error}", "Grade the work again.") from error
+    terminal.show(result, Console(highlight=False), verbose=verbose, language=words.language)
+    return PASSED
+
+
 @main.command(name="list")
-def list_checks() -> int:
+@_language
+def list_checks(lang: str | None) -> int:
     """Show the exercises, their checks and points."""
     from harness.course import read_course
 
@@ -147,7 +192,7 @@ def list_checks() -> int:
     from harness import session
     from harness.authoring import tables
 
-    tables.show_checks(course, session.collect(course), Console(highlight=False))
+    tables.show_checks(course, session.collect(course), Console(highlight=False), _words(lang))
     return PASSED
 
 
@@ -166,6 +211,19 @@ def template() -> int:
     if not written:
         click.echo("student_template/ is up to date.")
     return PASSED
+
+
+@main.command()
+def translations() -> int:
+    """Bring the catalogues of the other languages up to date (for authors)."""
+    from harness.authoring import translations
+
+    for written in translations.update():
+        click.echo(f"wrote {written}")
+    missing = translations.missing()
+    for line in missing:
+        click.echo(line)
+    return NOT_PASSED if missing else PASSED
 
 
 @main.command(name="check-course")
