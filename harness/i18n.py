@@ -42,8 +42,13 @@ class Translator:
         ]
 
     def text(self, said: Text) -> str:
-        """A sentence of a report; the stored English one where there is no translation, or it does not fit."""
-        return self._filled(said.id, said.params) or said.text
+        """A sentence of a report; the stored English one where there is no translation, or it does not fit.
+
+        A parameter that is the id of a check is shown as its title.
+        """
+        params = {name: self.title(value, value) if isinstance(value, str) else value
+                  for name, value in said.params.items()}  # fmt: skip
+        return self._filled(said.id, params) or said.text
 
     def title(self, owner: str, english: str) -> str:
         """The title of a check, an exercise or the course, by its id."""

@@ -37,6 +37,7 @@ ENGLISH = {
     "grader-error": "This check broke down ({kind}). That is the grader's fault, not yours; it costs no points.",
     "grader-error.lost": "This check did not run to its end. That is the grader's fault, not yours; it costs you "
     "nothing.",
+    "follow-through": "“{check}” fails only because of “{cause}”: its points are given back.",
     # What a comparison saw.
     "expect.tensor": "{what} should be a tensor; it is {actual}.",
     "expect.real": "{what} should hold real numbers; its dtype is {actual}.",
@@ -125,6 +126,10 @@ INTERFACE = {
     "ui.same-behind": "The same is behind:",
     "ui.same-reason.one": "1 other check fails for the same reason.",
     "ui.same-reason.many": "{count} other checks fail for the same reason.",
+    "ui.quoted": "“{text}”",
+    "ui.and": " and ",
+    "ui.follows.one": "1 check here fails because of {causes}; mend that first.",
+    "ui.follows.many": "{count} checks here fail because of {causes}; mend that first.",
     "ui.printed": "Printed during “{title}”:",
     "ui.told-in-full": "The first {count} are told in full; -v tells all.",
     "ui.score": "Score {earned} / {possible}",

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from harness.i18n import Translator
 from harness.outcome import UNDECIDED, Frame, Status
-from harness.report import CheckResult, ExerciseResult, Report
+from harness.report import CheckResult, ExerciseResult, Report, for_student
 from harness.wrapping import Prose
 
 WIDTH = 100  # of prose and tables, at most
@@ -36,14 +36,20 @@ def show(report: Report, console: Console, *, verbose: bool = False, language: s
     """
     say = _Teller(console, Translator(language))
     words = say.words
+    report = for_student(report)
     title = words.title(report.course.id, report.course.title)
     console.print(Prose.assemble(_text(title, "bold"), "  ", _text(report.submission.name)))
     for note in report.submission.notes:
         console.print(_text(words.ui("ui.note", text=words.text(note)), "yellow"))
     told = 0
+    titles = {check.id: check.title for exercise in report.exercises for check in exercise.checks}
     for exercise in report.exercises:
         console.print()
         console.print(_table(exercise, say))
+        elsewhere = _told_elsewhere(exercise)
+        if elsewhere:
+            console.print()
+            say.prose(_follow(elsewhere, titles, words), "dim")
         for group in _stories(exercise):
             _tell(say, group, whole=_stopped(exercise), short=told >= IN_FULL and not verbose, verbose=verbose)
             told += 1
@@ -111,9 +117,25 @@ def _alike(first: CheckResult, other: CheckResult) -> bool:
     return first.status is Status.NOT_STARTED or first.message == other.message
 
 
+def _told_elsewhere(exercise: ExerciseResult) -> list[CheckResult]:
+    """Checks that failed because of something in another exercise."""
+    own = {check.id for check in exercise.checks}
+    return [check for check in exercise.checks if check.caused_by and check.caused_by not in own]
+
+
+def _follow(checks: list[CheckResult], titles: dict[str, str], words: Translator) -> str:
+    causes = [words.title(cause, titles.get(cause, cause)) for cause in dict.fromkeys(c.caused_by for c in checks)]
+    named = words.ui("ui.and").join(words.ui("ui.quoted", text=cause) for cause in causes)
+    if len(checks) == 1:
+        return words.ui("ui.follows.one", causes=named)
+    return words.ui("ui.follows.many", count=len(checks), causes=named)
+
+
 def _stories(exercise: ExerciseResult) -> list[list[CheckResult]]:
     """The checks to talk about, those with the same cause together. Stubs need no story of their own."""
-    told = [c for c in exercise.checks if c.status not in (Status.PASSED, Status.NOT_STARTED, Status.PENDING)]
+    silent = (Status.PASSED, Status.NOT_STARTED, Status.PENDING)
+    elsewhere = _told_elsewhere(exercise)
+    told = [check for check in exercise.checks if check.status not in silent and check not in elsewhere]
     groups: dict[str, list[CheckResult]] = {}
     for check in told:
         key = check.caused_by or check.id
@@ -235,6 +257,11 @@ def _brief(text: str) -> str:
     lines = text.splitlines()
     cut = "\n".join(lines[:MESSAGE_LINES])[:MESSAGE_CHARACTERS]
     return cut if cut == text else f"{cut} ..."
+
+
+def plain(text: str) -> Text:
+    """Text that a submission may have written, harmless for a terminal."""
+    return _text(text)
 
 
 def _text(text: str, style: str = "") -> Prose:
