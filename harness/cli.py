@@ -248,8 +248,10 @@ def translations() -> int:
         from harness.authoring import translations
     except ModuleNotFoundError as error:
         raise Problem(f"{error.name} is not installed.", "python -m pip install -r requirements-dev.txt") from error
+    from harness.course import ROOT
+
     for written in translations.update():
-        click.echo(f"wrote {written}")
+        click.echo(f"wrote {written.relative_to(ROOT)}")
     missing = translations.missing()
     for line in missing:
         click.echo(line)

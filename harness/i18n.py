@@ -7,7 +7,9 @@ a catalogue lacks is shown in English, as it was stored.
 from __future__ import annotations
 
 import gettext
+import io
 import locale
+import tokenize
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -54,6 +56,15 @@ class Translator:
         """The title of a check, an exercise or the course, by its id."""
         return self._filled(f"{owner}.title", {}) or english
 
+    def code(self, source: str) -> str:
+        """Lines of Python with their comments translated; a comment is its own id. What is no Python stays as it is."""
+        lines = source.split("\n")
+        for comment, row, column in comments(source):
+            translated = self._filled(comment, {})
+            if translated:
+                lines[row - 1] = lines[row - 1][:column] + translated
+        return "\n".join(lines)
+
     def ui(self, id: str, /, **params: Scalar) -> str:
         """A word or sentence of the interface.
 
@@ -72,6 +83,15 @@ class Translator:
                 except (KeyError, IndexError, ValueError):  # a report of a version with other parameters
                     return ""
         return ""
+
+
+def comments(source: str) -> list[tuple[str, int, int]]:
+    """The comments in Python code, `#` included, with line (from 1) and column (from 0); none if it is no code."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return []
+    return [(token.string, *token.start) for token in tokens if token.type == tokenize.COMMENT]
 
 
 def pick_language(option: str | None, environ: Mapping[str, str]) -> str:

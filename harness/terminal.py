@@ -186,7 +186,7 @@ def _tell(say: _Teller, checks: list[CheckResult], *, whole: bool, short: bool, 
         say.prose(first.detail, "dim")
     if first.reproduce and first.status is Status.FAILED:
         say.prose(words.ui("ui.see-it"), "dim")
-        for line in at_a_prompt(first.reproduce):
+        for line in at_a_prompt(words.code(first.reproduce)):
             say.code(line)
     if others and verbose and not whole:
         say.prose(words.ui("ui.same-behind"), "dim")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import datetime
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,10 +20,11 @@ from babel.messages.pofile import read_po, write_po
 from harness import VERSION, files
 from harness.authoring.variants import load_variants
 from harness.course import ROOT, read_course
-from harness.i18n import CATALOGUES, LANGUAGES
+from harness.i18n import CATALOGUES, LANGUAGES, comments
 from harness.messages import ENGLISH, INTERFACE
 from harness.problem import Problem
 
+_WORD = re.compile("[a-z]{2,}")  # comments of numbers alone are the same in every language
 OTHERS = tuple(language for language in LANGUAGES if language != "en")
 
 
@@ -53,7 +55,8 @@ def _course_texts() -> Iterator[tuple[str, str]]:
 
 
 def _check_texts(path: Path) -> Iterator[tuple[str, str]]:
-    """Titles, hints and sentences of a grader, read from its source: nothing is imported."""
+    """Titles, hints, sentences of a grader and the comments of its lines to try, read from its source: nothing is
+    imported."""
     calls = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
     for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
         if ast.unparse(call.func) == "check":
@@ -61,6 +64,9 @@ def _check_texts(path: Path) -> Iterator[tuple[str, str]]:
             named = {keyword.arg: keyword.value for keyword in call.keywords}
             for part in ("title", "hint"):
                 yield f"{id}.{part}", _constant(named[part], path)
+            if "reproduce" in named:
+                found = (comment for comment, *_ in comments(_constant(named["reproduce"], path).strip("\n")))
+                yield from ((comment, comment) for comment in found if _WORD.search(comment))
         elif ast.unparse(call.func) == "expect.true":
             yield _constant(call.args[1], path), _constant(call.args[2], path)
 
@@ -109,7 +115,7 @@ def update() -> list[Path]:
                 if not path.is_file() or path.read_bytes() != data:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     files.write_atomically(path, data)
-                    written.append(path.relative_to(ROOT))
+                    written.append(path)
     return written
 
 
