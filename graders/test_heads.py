@@ -122,7 +122,7 @@ print(layer.split_heads(x)[0, 1, 0])  # head 1 at position 0: channels 8 to 15
 """,
 )
 def test_split_lesson(student, reference, draw):
-    theirs, ours = pair(student, reference, 32, 4)
+    theirs, ours = layer(student.gpt, 32, 4), layer(reference.gpt, 32, 4)
     x = draw.normal(1, 5, 32)
     expect.close(theirs.split_heads(x), ours.split_heads(x), atol=EXACT, what="split_heads(x)")
 
@@ -142,7 +142,7 @@ print(layer.split_heads(x)[0, 0])  # head 0: the first 3 numbers of each row, 0 
 )
 def test_split(student, reference, draw):
     for B, T, H, D in ((2, 3, 5, 4), (3, 7, 2, 5), (2, 1, 3, 4)):
-        theirs, ours = pair(student, reference, H * D, H)
+        theirs, ours = layer(student.gpt, H * D, H), layer(reference.gpt, H * D, H)
         x = draw.normal(B, T, H * D, dtype=torch.float64)
         expect.close(theirs.split_heads(x), ours.split_heads(x), atol=EXACT, what=f"split_heads(x), n_head={H}")
 
@@ -162,7 +162,7 @@ print(layer.merge_heads(x)[0, 0])  # position 0: 0 1 2 of head 0, then 12 13 14 
 )
 def test_merge(student, reference, draw):
     for B, T, H, D in ((1, 5, 4, 8), (2, 3, 5, 4), (3, 7, 2, 5)):
-        theirs, ours = pair(student, reference, H * D, H)
+        theirs, ours = layer(student.gpt, H * D, H), layer(reference.gpt, H * D, H)
         x = draw.normal(B, H, T, D, dtype=torch.float64)
         expect.close(theirs.merge_heads(x), ours.merge_heads(x), atol=EXACT, what=f"merge_heads(x), n_head={H}")
 
@@ -248,7 +248,7 @@ print(layer.attention_weights(q, k)[0, 0, 1])  # q.k is 4 and 8; halved, 2 and 4
 )
 def test_weights(student, reference, draw):
     for B, T, H, D in ((1, 5, 4, 8), (2, 7, 3, 5)):
-        theirs, ours = pair(student, reference, H * D, H)
+        theirs, ours = layer(student.gpt, H * D, H), layer(reference.gpt, H * D, H)
         q, k = draw.normal(B, H, T, D, dtype=torch.float64), draw.normal(B, H, T, D, dtype=torch.float64)
         expect.close(
             theirs.attention_weights(q, k), ours.attention_weights(q, k), atol=F64, what="attention_weights(q, k)"

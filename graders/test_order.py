@@ -263,19 +263,19 @@ print(order_difference(model, tokenizer, FIRST, FIRST))  # 0; those above: 1e-4 
 )
 def test_sighted(student, reference):
     difference = measure(student)
-    for dtype, relative in BLIND.items():
-        theirs, ours = pair(student, reference, 1, dtype=dtype)
-        scale = float(logits(ours, FIRST).abs().max())
-        name = str(dtype).removeprefix("torch.")
-        expected = own_difference(theirs, FIRST, SECOND)  # a figure that comes from the texts alone proves nothing
-        what = f"order_difference(model, tokenizer, {FIRST!r}, {SECOND!r}), {name}"
-        expect.number(difference(theirs, FIRST, SECOND), expected, atol=relative * scale, what=what)
-        for text in ORDERS:
-            what = f"order_difference(model, tokenizer, {FIRST!r}, {text!r}), {name}"
-            if text == FIRST:
-                expect.number(difference(theirs, FIRST, text), 0.0, atol=relative * scale, what=what)
-            else:
-                at_least(difference(theirs, FIRST, text), SIGHTED * scale, what=what)
+    # float32 alone: what a float64 run would add, the check without positions has.
+    theirs, ours = pair(student, reference, 1, dtype=torch.float32)
+    scale = float(logits(ours, FIRST).abs().max())
+    same = BLIND[torch.float32] * scale
+    expected = own_difference(theirs, FIRST, SECOND)  # a figure that comes from the texts alone proves nothing
+    what = "order_difference(model, tokenizer, FIRST, SECOND)"
+    expect.number(difference(theirs, FIRST, SECOND), expected, atol=same, what=what)
+    for text in ORDERS:
+        what = f"order_difference(model, tokenizer, {FIRST!r}, {text!r})"
+        if text == FIRST:
+            expect.number(difference(theirs, FIRST, text), 0.0, atol=same, what=what)
+        else:
+            at_least(difference(theirs, FIRST, text), SIGHTED * scale, what=what)
 
 
 @check(

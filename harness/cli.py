@@ -7,6 +7,7 @@ is forked while this process holds nothing that a submission must not find.
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import platform
@@ -17,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness import VERSION
-from harness.defend import commands as defend
-from harness.export import commands as export
 from harness.problem import Problem
 
 if TYPE_CHECKING:
@@ -38,15 +37,34 @@ _language = click.option(
     "--lang", type=click.Choice(["en", "ja", "zh"]), help="Language; that of your locale by default."
 )
 
+# Commands that live elsewhere, by the module that is imported when one is used.
+_ELSEWHERE = {
+    "replay": "harness.defend.commands",
+    "diff": "harness.defend.commands",
+    "export": "harness.export.commands",
+    "validate": "harness.export.commands",
+    "gradescope": "harness.export.commands",
+    "bundle": "harness.export.commands",
+}
+
 
 class _Commands(click.Group):
     """A group whose first word may be a path: `grade.py my_work` is `grade.py grade my_work`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own_options = {"--help", "-h", "--version"}
-        if not args or (args[0] not in self.commands and args[0] not in own_options):
+        if not args or (args[0] not in self.list_commands(ctx) and args[0] not in own_options):
             args = ["grade", *args]
         return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*self.commands, *_ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _ELSEWHERE:
+            command: click.Command = getattr(importlib.import_module(_ELSEWHERE[cmd_name]), cmd_name)
+            return command
+        return super().get_command(ctx, cmd_name)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage(ctx.command_path, "[PATH] [OPTIONS]  |  COMMAND [OPTIONS]")
@@ -92,7 +110,8 @@ def grade(
     lang: str | None,
 ) -> int:
     """Grade PATH: a folder or one .py file; student_template/ by default."""
-    export.check_format(target, out)
+    if target is not None or out is not None:
+        _exports().check_format(target, out)
     from harness.course import read_course
     from harness.submission import read_submission
 
@@ -119,7 +138,7 @@ def grade(
     if target is None or out is not None:
         terminal.show(result, Console(highlight=False), verbose=verbose, language=words.language)
     if target is not None:
-        export.deliver(result, target, out)
+        _exports().deliver(result, target, out)
     if unwritten is not None:
         raise unwritten
     if written is not None:
@@ -127,6 +146,11 @@ def grade(
     if result.review:
         raise Problem(words.ui("ui.review"), words.ui("ui.review.help"))
     return PASSED if report.passed_everything(result) else NOT_PASSED
+
+
+def _exports() -> Any:
+    """The module of exports, which a plain grading does without."""
+    return importlib.import_module("harness.export.commands")
 
 
 def _write(result: Report, path: Path) -> Problem | None:
@@ -295,11 +319,6 @@ def schema() -> int:
     files.write_atomically(ROOT / "schema" / "report.schema.json", report.schema())
     click.echo("wrote schema/report.schema.json")
     return PASSED
-
-
-main.add_command(defend.replay)
-main.add_command(defend.diff)
-export.register(main)
 
 
 def run(arguments: list[str] | None = None) -> int:

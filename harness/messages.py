@@ -14,8 +14,8 @@ ENGLISH = {
     "not-started.bare": "{what} is not written yet.",
     "missing.module": "There is no {file} in this submission.",
     "missing.name": "{owner} has no {name}. Was it renamed or deleted? The graders look for this name.",
-    "parameters.missing": "{what} has no parameter {name}. The docstring fixes the names of the layers, so that known "
-    "weights can be put in.",
+    "parameters.missing": "{what} has no parameter {name}; it has: {found}. The docstring fixes the names of the "
+    "layers, so that known weights can be put in.",
     "parameters.extra": "{what} has a parameter {name} that the exercise does not ask for.",
     "parameters.shape": "The parameter {name} of {what} has shape {own}; it should be {wanted}.",
     "parameters.not-a-module": "{what} is a {name}, not an nn.Module.",

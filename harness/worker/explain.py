@@ -96,5 +96,7 @@ def _bad_state(text: str, what: str) -> Message:
     if problem == "shape":
         own, _, wanted = shapes.partition(") ")
         return message("parameters.shape", what=what, name=name, own=own + ")", wanted=wanted)
-    problem = problem if problem in ("missing", "extra") else "not-a-module"
+    if problem == "missing":
+        return message("parameters.missing", what=what, name=name, found=shapes)
+    problem = problem if problem == "extra" else "not-a-module"
     return message(f"parameters.{problem}", what=what, name=name)
