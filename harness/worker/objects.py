@@ -175,7 +175,7 @@ def load(module: object, state: dict[str, torch.Tensor]) -> None:
     holders = {**dict(module.named_buffers(remove_duplicate=False)), **own}
     for name, value in state.items():
         if name not in holders:
-            there = ", ".join(list(own)[:8]) or "none"
+            there = ", ".join(list(own)[:8]) or "-"
             raise Unmet(BAD_STATE, f"missing {name} {there}")
         if holders[name].shape != value.shape:
             raise Unmet(BAD_STATE, f"shape {name} {tuple(holders[name].shape)} {tuple(value.shape)}")
