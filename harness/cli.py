@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness import VERSION
+from harness.batch import commands as batch_commands
 from harness.problem import Problem
 
 if TYPE_CHECKING:
@@ -205,6 +206,9 @@ def schema() -> int:
     files.write_atomically(ROOT / "schema" / "report.schema.json", report.schema())
     click.echo("wrote schema/report.schema.json")
     return PASSED
+
+
+batch_commands.register(main)
 
 
 def run(arguments: list[str] | None = None) -> int:

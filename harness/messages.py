@@ -83,6 +83,12 @@ ENGLISH = {
     "intake.nested": "{file} is an archive inside the submission; it was not opened.",
     "intake.renamed": "{file} was read as {name}.",
     "intake.no-time": "When {what} was handed in is not known: {problem}.",
+    # What a batch says of a result.
+    "batch.nothing": "Nothing was handed in.",
+    "batch.judge-died": "The judging process ended while it worked on this submission, and did so again when it was "
+    "judged alone. A person has to look; no points are decided.",
+    "marks.by-hand": "Marked by hand: {points} points instead of {earned}.",
+    "marks.by-hand-comment": "Marked by hand: {points} points instead of {earned}. {comment}",
     # Points for lateness.
     "late.no-time": "{what} was handed in late, but its layout does not say when; no points were taken off.",
     "late.percent": "Handed in {late} after the due time: {rate} % of the possible points for each day begun, "

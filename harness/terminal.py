@@ -230,7 +230,12 @@ def _brief(text: str) -> str:
 def _text(text: str, style: str = "") -> Text:
     """`text` for a terminal. Control characters, which can move the cursor or change what was printed, and those that
     turn the direction of writing are spelled out: most of what is shown was written by a submission."""
-    return Text(_CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text), style)
+    return Text(plain(text), style)
+
+
+def plain(text: str) -> str:
+    """`text` with such characters spelled out."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _printed(check: CheckResult, console: Console) -> None:
