@@ -22,7 +22,8 @@ CHANGES = 1e-6  # what must change does so by 1e-3 and more in a correct layer
 def layer(gpt, n_embd, n_head, block_size=16, dropout=0.0):
     """A fresh attention layer."""
     config = gpt.GPTConfig(vocab_size=5, block_size=block_size, n_embd=n_embd, n_head=n_head, dropout=dropout)
-    return gpt.CausalSelfAttention(config)
+    made = expect.handle(gpt.CausalSelfAttention, what="CausalSelfAttention")
+    return expect.handle(made(config), what="CausalSelfAttention(config)")
 
 
 def pair(student, reference, n_embd, n_head, block_size=16, dropout=0.0, dtype=torch.float64):
@@ -68,7 +69,7 @@ def test_parameters(student):
     for n_head in (1, 2, 4, 8):
         attention = layer(student.gpt, 32, n_head)
         for name, count in (("qkv", 3168), ("proj", 1056)):
-            state = getattr(attention, name).state_dict()
+            state = expect.handle(getattr(attention, name), what=name).state_dict()
             what = f"The number of parameters of {name} with {n_head} heads"
             expect.true(isinstance(state, dict), "{what} cannot be counted.", what=what, expected=str(count), actual="")
             expect.equal(sum(value.numel() for value in state.values()), count, what=what)

@@ -37,7 +37,7 @@ def build(gpt, n_layer, position="learned"):
     config = gpt.GPTConfig(
         vocab_size=len(CHARACTERS), block_size=16, n_layer=n_layer, n_head=4, n_embd=32, position=position
     )
-    return expect.handle(gpt.GPT(config), what="GPT(config)")
+    return expect.handle(expect.handle(gpt.GPT, what="GPT")(config), what="GPT(config)")
 
 
 def pair(student, reference, n_layer, position="learned", dtype=torch.float64):
@@ -165,6 +165,18 @@ def test_mode(student, reference):
 # without_positions
 
 
+def emptied(student, reference):
+    """A model in float64, the logits for FIRST that it should give without positions, and those with."""
+    theirs, ours = pair(student, reference, 1)
+    state = dict(ours.state_dict())
+    with_positions = logits(theirs, FIRST)
+    theirs.load_state_dict({**state, "pos_emb.weight": torch.zeros_like(state["pos_emb.weight"])})
+    expected = logits(theirs, FIRST)
+    expect.varies(with_positions, expected, by=CHANGES, what="The logits of the model without positions")
+    theirs.load_state_dict(state)
+    return theirs, expected, with_positions
+
+
 @check(
     "order.without-positions",
     title="without_positions: the same model, but with an empty position table",
@@ -179,12 +191,7 @@ print((blind.tok_emb.weight - model.tok_emb.weight).abs().max())  # 0
 """,
 )
 def test_without_positions(student, reference):
-    theirs, ours = pair(student, reference, 2)
-    cleared, _ = pair(student, reference, 2)
-    state = dict(ours.state_dict())
-    cleared.load_state_dict({**state, "pos_emb.weight": torch.zeros_like(state["pos_emb.weight"])})
-    expected = logits(cleared, FIRST)
-    expect.varies(logits(theirs, FIRST), expected, by=CHANGES, what="The logits of the model without positions")
+    theirs, expected, _ = emptied(student, reference)
     got = logits(blinded(student, theirs), FIRST, what="The logits of without_positions(model)")
     expect.close(got, expected, atol=F64, what="The logits of without_positions(model)")
 
@@ -203,10 +210,9 @@ print(before, model.pos_emb.weight.abs().sum().item())  # the same number twice,
 """,
 )
 def test_untouched(student, reference):
-    theirs, _ = pair(student, reference, 1)
-    before = logits(theirs, FIRST)
+    theirs, expected, before = emptied(student, reference)
     blind = logits(blinded(student, theirs), FIRST, what="The logits of without_positions(model)")
-    expect.varies(before, blind, by=CHANGES, what="The logits, when the positions are taken away,")
+    expect.close(blind, expected, atol=F64, what="The logits of without_positions(model)")
     after = logits(theirs, FIRST)
     expect.same(before, after, atol=0.0, what="The model that was given to without_positions")
 
@@ -260,6 +266,9 @@ def test_sighted(student, reference):
         theirs, ours = pair(student, reference, 1, dtype=dtype)
         scale = float(logits(ours, FIRST).abs().max())
         name = str(dtype).removeprefix("torch.")
+        expected = own_difference(theirs, FIRST, SECOND)  # a figure that comes from the texts alone proves nothing
+        what = f"order_difference with positions for {FIRST} and {SECOND} in {name}"
+        expect.number(difference(theirs, FIRST, SECOND), expected, atol=relative * scale, what=what)
         for text in ORDERS:
             what = f"order_difference with positions for {FIRST} and {text} in {name}"
             if text == FIRST:

@@ -76,6 +76,7 @@ except ValueError as error: print(error)  # should name 5
 def test_odd(student):
     for head_dim in (5, 13, 0):
         even = frequencies(student, 6)  # an even number is no reason to refuse
+        expect.number(even.abs().max(), 1.0, atol=RATIO, what="The largest of rope_frequencies(6)")
         expect.varies(even[:1], even[1:2], by=CHANGES, what="rope_frequencies(6), from the first pair to the second,")
         expect.raises(
             lambda head_dim=head_dim: student.rope.rope_frequencies(head_dim),
@@ -360,7 +361,8 @@ def attention(module, gpt, n_embd, n_head, rotary_dim=None):
     config = gpt.GPTConfig(
         vocab_size=5, block_size=16, n_embd=n_embd, n_head=n_head, position="rope", rotary_dim=rotary_dim
     )
-    layer = expect.handle(module.RotaryCausalSelfAttention(config), what="RotaryCausalSelfAttention(config)")
+    made = expect.handle(module.RotaryCausalSelfAttention, what="RotaryCausalSelfAttention")
+    layer = expect.handle(made(config), what="RotaryCausalSelfAttention(config)")
     layer.eval()
     return layer
 
@@ -580,8 +582,8 @@ def test_sentences(student, reference):
     # Weights of std 0.02 leave scores close to 0, and differences of 4e-4 of the largest logit; ten times larger ones
     # give 0.017 and more over 100 seeds.
     state = {name: value * 10.0 if value.dim() > 1 else value for name, value in ours.state_dict().items()}
-    model = student.rope.RotaryGPT(student.gpt.GPTConfig(**sizes, position="rope"))
-    model = expect.handle(model, what="RotaryGPT(config)")
+    made = expect.handle(student.rope.RotaryGPT, what="RotaryGPT")
+    model = expect.handle(made(student.gpt.GPTConfig(**sizes, position="rope")), what="RotaryGPT(config)")
     model.load_state_dict(state)
     model.to(torch.float64)
     model.eval()

@@ -16,13 +16,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness import VERSION
-from harness.batch import commands as batch_commands
+from harness.batch import commands as batch
+from harness.defend import commands as defend
+from harness.export import commands as export
 from harness.problem import Problem
 
 if TYPE_CHECKING:
     from harness.bench import Bench
     from harness.course import Course
+    from harness.report import Report
     from harness.submission import Submission
+    from harness.worker.launch import Launcher
 
 DEFAULT_PATH = Path(__file__).resolve().parents[1] / "student_template"
 PASSED, NOT_PASSED, NOT_GRADED = 0, 1, 2
@@ -65,6 +69,8 @@ def main() -> None:
 @click.option("--limit", "limits", metavar="NAME=VALUE", multiple=True,
               help="Change a limit of course.toml, as call_seconds=60; may be given several times.")  # fmt: skip
 @click.option("--start-method", type=click.Choice(["fork", "spawn"]), help="How the worker process starts.")
+@click.option("--format", "target", metavar="TARGET", help="Write gradescope, junit, ctrf, csv or json instead.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where --format goes; else printed.")
 def grade(
     path: Path,
     exercise: str | None,
@@ -74,8 +80,11 @@ def grade(
     isolation: str | None,
     limits: tuple[str, ...],
     start_method: str | None,
+    target: str | None,
+    out: Path | None,
 ) -> int:
     """Grade PATH: a folder or one .py file; student_template/ by default."""
+    export.check_format(target, out)
     from harness.course import read_course
     from harness.submission import read_submission
 
@@ -96,45 +105,64 @@ def grade(
     finally:
         if bench.launcher is not None:
             bench.launcher.close()
-    target = json_path or Path("report.json")
-    problem: OSError | None = None
-    try:
-        report.write(result, target)  # before anything is shown: whoever reads may stop reading
-    except OSError as error:
-        problem = error
-    terminal.show(result, Console(highlight=False), verbose=verbose)
-    if problem is not None:
-        raise Problem(f"The report could not be written to {target}: {problem.strerror}.",
-                      "Name another place with --json FILE.")  # fmt: skip
-    click.echo(f"Report: {target}")
+    written = json_path or (Path("report.json") if target is None else None)
+    unwritten = None if written is None else _write(result, written)  # first: whoever reads may stop reading
+    if target is None or out is not None:
+        terminal.show(result, Console(highlight=False), verbose=verbose)
+    if target is not None:
+        export.deliver(result, target, out)
+    if unwritten is not None:
+        raise unwritten
+    if written is not None:
+        click.echo(f"Report: {written}", err=target is not None)
     if result.review:
         raise Problem("A grader broke down; the report is marked for review.",
                       "Run again with -v and send the report to your instructor.")  # fmt: skip
     return PASSED if report.passed_everything(result) else NOT_PASSED
 
 
+def _write(result: Report, path: Path) -> Problem | None:
+    """Write the report; what went wrong, if anything did."""
+    from harness import report
+
+    try:
+        report.write(result, path)
+    except OSError as error:
+        return Problem(f"The report could not be written to {path}: {error.strerror}.",
+                       "Name another place with --json FILE.")  # fmt: skip
+    return None
+
+
 def _bench(
     submission: Submission, course: Course, seed: int | None, isolation: str | None, start_method: str | None
 ) -> Bench:
     """Import torch, fork the zygote, and only then the judging side."""
+    launcher = make_launcher(isolation, start_method)
+    from harness.bench import Bench
+
+    return Bench(submission, course, launcher, None, course.seed if seed is None else seed)
+
+
+def make_launcher(isolation: str | None, start_method: str | None) -> Launcher | None:
+    """Import torch and make what starts the workers; None for isolation `none`, the best of this machine for None.
+
+    Call it before pytest, the graders or the reference are imported: a forked worker inherits all that is there.
+    """
     from harness.worker import serve
 
     serve.single_thread()
     import torch
 
     torch.set_num_threads(1)
-    from harness.worker import launch
-
+    if isolation == "none":
+        return None
     if isolation is None:
         from harness.worker import offer
 
         isolation = offer.probe().isolation
-    launcher = None
-    if isolation != "none":
-        launcher = launch.launcher(start_method or launch.best_start_method(), isolation)
-    from harness.bench import Bench
+    from harness.worker import launch
 
-    return Bench(submission, course, launcher, None, course.seed if seed is None else seed)
+    return launch.launcher(start_method or launch.best_start_method(), isolation)
 
 
 @main.command(name="list")
@@ -208,7 +236,10 @@ def schema() -> int:
     return PASSED
 
 
-batch_commands.register(main)
+batch.register(main)
+main.add_command(defend.replay)
+main.add_command(defend.diff)
+export.register(main)
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -97,6 +97,8 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         exercise: in the order in which a student does them.
         limits: what a submission may use.
         late: when it is due, if lateness counts.
+        hidden: checks of which students see title, hint and points, never inputs or expected values.
+        follow_through: give the points back of checks that fail only because of an earlier mistake.
     """
 
     id: str
@@ -105,6 +107,8 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     exercise: tuple[Exercise, ...]
     limits: Limits = Limits()
     late: Late | None = None
+    hidden: tuple[str, ...] = ()
+    follow_through: bool = False
 
     def with_limits(self, changes: Sequence[str]) -> Course:
         """This course with other limits, given as `name=value`.
@@ -121,7 +125,7 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         try:
             return msgspec.structs.replace(self, limits=msgspec.convert(values, Limits, strict=False))
         except msgspec.ValidationError as error:
-            raise Problem(f"--limit: {error}.") from None
+            raise Problem(f"--limit: {error}.", "Give a number, as in --limit call_seconds=60.") from None
 
     def select(self, wanted: str | None) -> tuple[Exercise, ...]:
         """The exercises named in a comma-separated list, in the course's order; all for None.

@@ -116,6 +116,7 @@ def handle(actual: object, *, what: str) -> Handle:
 
 def items(actual: object, length: int, *, what: str) -> Sequence[object]:
     """`actual`, if it is a tuple or a list of that length."""
+    observe(actual)
     if not isinstance(actual, tuple | list) or len(actual) != length:
         _fail("expect.items", what, f"a tuple or list of {length}",
               describe(actual))  # fmt: skip

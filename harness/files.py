@@ -6,8 +6,9 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -16,10 +17,21 @@ def write_atomically(path: Path, data: bytes) -> None:
     Raises:
         OSError: the folder cannot be written, or the disk is full; `path` is untouched then.
     """
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A new binary file that takes the place of `path` when the block ends; after an exception `path` is untouched.
+
+    Raises:
+        OSError: the folder cannot be written, or the disk is full.
+    """
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(OSError):  # mkstemp makes it private; give it what a new file gets

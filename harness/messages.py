@@ -32,6 +32,7 @@ ENGLISH = {
     "grader-error": "This check broke down ({kind}). That is the grader's fault, not yours; it costs no points.",
     "grader-error.lost": "This check did not run to its end. That is the grader's fault, not yours; it costs you "
     "nothing.",
+    "follow-through": "“{check}” fails only because of “{cause}”: its points are given back.",
     # What a comparison saw.
     "expect.tensor": "{what} should be a tensor; it is {actual}.",
     "expect.real": "{what} should hold real numbers; its dtype is {actual}.",

@@ -49,11 +49,13 @@ class Job:
         bench: the submission, its workers and the oracle. It is closed afterwards.
         exercises: what to judge.
         deliver: called with the report.
+        only: the id of a single check to run.
     """
 
     bench: Bench
     exercises: tuple[Exercise, ...]
     deliver: Callable[[Report], None]
+    only: str = ""
 
 
 def grade(bench: Bench, exercises: tuple[Exercise, ...]) -> Report:
@@ -121,7 +123,11 @@ class _Rounds(GradingPlugin):
                 job.bench.oracle = ReplayLink(self._recording(job.bench, session.items))
             self.turn_to(job.bench)
             wanted = {exercise.id for exercise in job.exercises}
-            items = [item for item in session.items if info_of(item).exercise in wanted]
+            items = [
+                item
+                for item in session.items
+                if info_of(item).exercise in wanted and job.only in ("", info_of(item).id)
+            ]
             try:
                 job.deliver(self._round(session, job, items))
             finally:
@@ -146,7 +152,7 @@ class _Rounds(GradingPlugin):
         tests = {test["metadata"]["check"]: test for test in recorder.report["tests"] if "metadata" in test}
         results = [_result(info, self, tests.get(info.id)) for info in map(info_of, items)]
         grouped = [_exercise(exercise, results) for exercise in job.exercises]
-        if any(result.status is not Status.PASSED for result in results):
+        if any(result.status is not Status.PASSED for result in results) and not job.only:
             self._diagnose(grouped, job.bench, session.items)
         return _report(job, grouped, started.isoformat(timespec="seconds"), time.monotonic() - began)
 
@@ -240,6 +246,7 @@ def _result(info: CheckInfo, plugin: GradingPlugin, test: dict[str, Any] | None)
         status=Status.GRADER_ERROR,
         points=0,
         possible=info.points,
+        hidden=info.id in plugin.bench.course.hidden,
         reproduce=info.reproduce,
         output=plugin.output.get(info.id, ""),
         seconds=round(sum(stage.get("duration", 0.0) for stage in stages), 4),
@@ -259,6 +266,7 @@ def _result(info: CheckInfo, plugin: GradingPlugin, test: dict[str, Any] | None)
 
 def _report(job: Job, grouped: list[ExerciseResult], started: str, seconds: float) -> Report:
     bench = job.bench
+    adjustments = _follow_through(grouped) if bench.course.follow_through else []
     return Report(
         submission=_submission(bench.submission),
         course=_course(bench.course),
@@ -271,12 +279,28 @@ def _report(job: Job, grouped: list[ExerciseResult], started: str, seconds: floa
             start_method="none" if bench.launcher is None else bench.launcher.method,
         ),
         seed=bench.seed,
-        score=report.total(grouped),
+        score=report.total(grouped, adjustments),
+        adjustments=adjustments,
         review=any(check.status is Status.GRADER_ERROR for exercise in grouped for check in exercise.checks),
         exercises=grouped,
         started=started,
         seconds=round(seconds, 3),
     )
+
+
+def _follow_through(grouped: list[ExerciseResult]) -> list[report.Adjustment]:
+    """The points of checks that failed only because of an earlier mistake, given back where all can see it."""
+    checks = {check.id: check for exercise in grouped for check in exercise.checks}
+    return [
+        report.Adjustment(
+            kind="follow-through",
+            points=check.possible,
+            reason=as_text(message("follow-through", check=check.title, cause=checks[check.caused_by].title)),
+            check=check.id,
+        )
+        for check in checks.values()
+        if check.caused_by and check.status is Status.FAILED and check.possible
+    ]
 
 
 def _exercise(exercise: Exercise, results: list[CheckResult]) -> ExerciseResult:

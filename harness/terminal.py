@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.outcome import UNDECIDED, Frame, Status
-from harness.report import CheckResult, ExerciseResult, Report
+from harness.report import CheckResult, ExerciseResult, Report, for_student
 
 WIDTH = 100  # of prose and tables, at most
 IN_FULL = 3  # stories told with numbers and code; of the others, the hint
@@ -42,13 +42,19 @@ def show(report: Report, console: Console, *, verbose: bool = False) -> None:
         console: plain when it is not a terminal or NO_COLOR is set; rich sees to that.
         verbose: with what the submission printed, and its whole tracebacks.
     """
+    report = for_student(report)
     console.print(Text.assemble((report.course.title, "bold"), "  ", _text(report.submission.name)))
     for note in report.submission.notes:
         console.print(_text(f"Note: {note.text}", "yellow"))
     told = 0
+    titles = {check.id: check.title for exercise in report.exercises for check in exercise.checks}
     for exercise in report.exercises:
         console.print()
         console.print(_table(exercise, console))
+        elsewhere = _told_elsewhere(exercise)
+        if elsewhere:
+            console.print()
+            _Teller(console).prose(_follow(elsewhere, titles), "dim")
         for group in _stories(exercise):
             _tell(console, group, whole=_stopped(exercise), short=told >= IN_FULL and not verbose, verbose=verbose)
             told += 1
@@ -113,9 +119,23 @@ def _alike(first: CheckResult, other: CheckResult) -> bool:
     return first.status is Status.NOT_STARTED or first.message == other.message
 
 
+def _told_elsewhere(exercise: ExerciseResult) -> list[CheckResult]:
+    """Checks that failed because of something in another exercise."""
+    own = {check.id for check in exercise.checks}
+    return [check for check in exercise.checks if check.caused_by and check.caused_by not in own]
+
+
+def _follow(checks: list[CheckResult], titles: dict[str, str]) -> str:
+    causes = " and ".join(f"“{titles.get(cause, cause)}”" for cause in dict.fromkeys(c.caused_by for c in checks))
+    count = "1 check here fails" if len(checks) == 1 else f"{len(checks)} checks here fail"
+    return f"{count} because of {causes}; mend that first."
+
+
 def _stories(exercise: ExerciseResult) -> list[list[CheckResult]]:
     """The checks to talk about, those with the same cause together. Stubs need no story of their own."""
-    told = [c for c in exercise.checks if c.status not in (Status.PASSED, Status.NOT_STARTED, Status.PENDING)]
+    silent = (Status.PASSED, Status.NOT_STARTED, Status.PENDING)
+    elsewhere = _told_elsewhere(exercise)
+    told = [check for check in exercise.checks if check.status not in silent and check not in elsewhere]
     groups: dict[str, list[CheckResult]] = {}
     for check in told:
         key = check.caused_by or check.id
@@ -227,13 +247,18 @@ def _brief(text: str) -> str:
     return cut if cut == text else f"{cut} ..."
 
 
+def plain(text: str) -> Text:
+    """Text that a submission may have written, harmless for a terminal."""
+    return _text(text)
+
+
 def _text(text: str, style: str = "") -> Text:
     """`text` for a terminal. Control characters, which can move the cursor or change what was printed, and those that
     turn the direction of writing are spelled out: most of what is shown was written by a submission."""
-    return Text(plain(text), style)
+    return Text(harmless(text), style)
 
 
-def plain(text: str) -> str:
+def harmless(text: str) -> str:
     """`text` with such characters spelled out."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 

@@ -15,3 +15,7 @@ def command() -> Iterator[Command]:
     server = Command()
     yield server
     server.close()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-goldens", action="store_true", help="Write tests/goldens anew instead of comparing.")

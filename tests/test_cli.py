@@ -65,7 +65,8 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ([REFERENCE, "--seed", "-1"], "--seed"),
         ([REFERENCE, "--seed", "one"], "--seed"),
         ([REFERENCE, "--isolation", "some"], "--isolation"),
-        ([REFERENCE, "--limit", "call_seconds=much"], "call_seconds"),
+        ([REFERENCE, "--limit", "call_seconds=soon"], "--limit"),
+        ([REFERENCE, "--limit", "patience=3"], "There is no limit 'patience'."),
         (["grade", REFERENCE, "--start-method", "hope"], "--start-method"),
         (["list", "more"], "unexpected extra argument"),
     ],
@@ -160,7 +161,7 @@ def test_isolation_none_judges_the_same_and_shows_what_is_printed(
     shutil.copytree(wrong, talking)
     with (talking / "gpt.py").open("a", encoding="utf-8") as file:
         file.write("\nprint('here we are')\n")
-    command.run(wrong, "--exercise", "heads", "--json", "process.json", cwd=tmp_path)
+    command.run(wrong, "--exercise", "heads", "--isolation", "process", "--json", "process.json", cwd=tmp_path)
     done = command.run(talking, "--exercise", "heads", "--isolation", "none", "--json", "none.json", cwd=tmp_path)
     assert done.status == 1
     assert "here we are\n" in done.stdout

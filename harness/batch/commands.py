@@ -136,7 +136,7 @@ def _plan(submissions: Path, layout: str | None, roster: Path | None, course: Co
     from harness.intake import read
     from harness.intake.attempts import arrange
     from harness.intake.roster import read_roster
-    from harness.terminal import plain
+    from harness.terminal import harmless
 
     intake = read(submissions, layout=layout)
     members = read_roster(roster, course.late.zone if course.late is not None else None) if roster is not None else None
@@ -147,7 +147,7 @@ def _plan(submissions: Path, layout: str | None, roster: Path | None, course: Co
         fits = ", ".join(member.id for member in entry.match.candidates) if entry.match is not None else ""
         said.append(f"{entry.id} fits several on the roster ({fits}); add an id to the roster.")
     for line in said:
-        click.echo(f"Note: {plain(line)}", err=True)
+        click.echo(f"Note: {harmless(line)}", err=True)
     return plan(work)
 
 

@@ -9,14 +9,14 @@ import msgspec
 
 from harness import report as reports
 from harness.batch.keys import Basis
-from harness.batch.marks import Mark
+from harness.batch.marks import BY_HAND, Mark
 from harness.course import Course
 from harness.intake.attempts import Entry
 from harness.intake.found import Found
 from harness.intake.late import due_time, late_adjustment
 from harness.messages import message
 from harness.outcome import Message, Status
-from harness.report import Adjustment, ExerciseResult, Report, Student, SubmissionInfo, Text, as_text
+from harness.report import ExerciseResult, Report, Student, SubmissionInfo, Text, as_text
 
 # What a judge alone on the machine may see otherwise.
 SHAKY = frozenset({Status.TIMEOUT, Status.OUT_OF_MEMORY, Status.CRASHED})
@@ -87,10 +87,12 @@ def merge(old: Report, new: Report, order: Sequence[str]) -> Report | None:
     if any(_linked(part, list(kept.values())) for part in (list(fresh.values()), before)):
         return None
     exercises = [(fresh | kept)[id] for id in order]
+    adjustments = [item for item in old.adjustments if item.check.partition(".")[0] in kept] + new.adjustments
     return msgspec.structs.replace(
         new,
         exercises=exercises,
-        score=reports.total(exercises),
+        adjustments=adjustments,
+        score=reports.total(exercises, adjustments),
         review=any(check.status is Status.GRADER_ERROR for exercise in exercises for check in exercise.checks),
     )
 
@@ -135,11 +137,11 @@ def adjusted(
         Problem: a mark does not fit the checks.
     """
     due = due_time(course.late, entry.due) if course.late is not None else entry.due
-    by_hand = [mark.adjustment(judged.exercises) for mark in marks] if judged.exercises else []
-    adjustments: list[Adjustment] = list(by_hand)
+    by_hand = [mark.adjustment(judged) for mark in marks] if judged.exercises else []
+    adjustments = [*judged.adjustments, *by_hand]
     said = [as_text(note) for note in (*counting.notes, *notes)]
     if course.late is not None and due is not None and judged.exercises:
-        score = reports.total(judged.exercises, by_hand)
+        score = reports.total(judged.exercises, adjustments)
         if counting.submitted is not None:
             late = late_adjustment(possible=score.possible, earned=score.final, submitted=counting.submitted, due=due,
                                    rule=course.late)  # fmt: skip
@@ -160,10 +162,11 @@ def adjusted(
 
 def stripped(stored: Report) -> Report:
     """A stored report as the judge made it, without what `adjusted` adds."""
+    given = [item for item in stored.adjustments if item.kind not in ("late", BY_HAND)]
     return msgspec.structs.replace(
         stored,
         submission=msgspec.structs.replace(stored.submission, notes=[]),
-        student=None, attempt=None, adjustments=[], score=reports.total(stored.exercises),
+        student=None, attempt=None, adjustments=given, score=reports.total(stored.exercises, given),
     )  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def basis(course: Course, seed: int, isolation: str, root: Path = ROOT) -> Basis
     shared, own = _by_exercise(graders, [exercise.id for exercise in course.exercise])
     reference = files.digest(files.read_sources(root / "reference"))
     common = {
-        "course": f"{course.id}: {course.title}",
+        "course": _hash(msgspec.json.encode((course.id, course.title, course.follow_through))),
         "graders": files.digest(shared),
         "reference": reference,
         "harness": files.digest(files.read_sources(root / "harness", ("*.py",))),
@@ -85,15 +85,19 @@ def basis(course: Course, seed: int, isolation: str, root: Path = ROOT) -> Basis
         "python": platform.python_version(),
         "torch": version("torch"),
     }
-    exercises = {
-        exercise.id: files.digest(own[exercise.id] | {"": msgspec.json.encode(exercise)})
-        for exercise in course.exercise
-    }
+    exercises = {}
+    for exercise in course.exercise:
+        settings = msgspec.json.encode((exercise, _hidden(course, exercise.id)))
+        exercises[exercise.id] = files.digest(own[exercise.id] | {"": settings})
     info = CourseInfo(id=course.id, title=course.title, graders=files.digest(files.read_sources(root / "graders")),
                       reference=reference)  # fmt: skip
     environment = Environment(headcheck=VERSION, python=common["python"], torch=common["torch"],
                               platform=platform.platform(), isolation="none", start_method="none")  # fmt: skip
     return Basis(common, exercises, info, environment)
+
+
+def _hidden(course: Course, exercise: str) -> list[str]:
+    return sorted(id for id in course.hidden if id.partition(".")[0] == exercise)
 
 
 def _by_exercise(graders: dict[str, bytes], ids: list[str]) -> tuple[dict[str, bytes], dict[str, dict[str, bytes]]]:

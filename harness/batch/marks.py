@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from harness.intake.names import plain
 from harness.messages import message
 from harness.outcome import Scalar
 from harness.problem import Problem
-from harness.report import Adjustment, ExerciseResult, Report, as_text
+from harness.report import Adjustment, Report, as_text
 
 BY_HAND = "by-hand"
 _COLUMNS = ("id", "check", "points", "comment")
@@ -38,13 +38,16 @@ class Mark:
     comment: str = ""
     row: int = 0
 
-    def adjustment(self, exercises: Sequence[ExerciseResult]) -> Adjustment:
+    def adjustment(self, judged: Report) -> Adjustment:
         """The difference to what was earned, with its reason.
+
+        Args:
+            judged: the report, with points that the judge gave back for what follows from an earlier mistake.
 
         Raises:
             Problem: there is no such check or exercise, or it has fewer points.
         """
-        checks = [check for exercise in exercises for check in exercise.checks
+        checks = [check for exercise in judged.exercises for check in exercise.checks
                   if self.where in (check.id, exercise.id)]  # fmt: skip
         which = f"Row {self.row} of the marks" if self.row else "A mark of an earlier run"
         if not checks:
@@ -54,7 +57,9 @@ class Mark:
         if self.points > possible:
             raise Problem(f"{which}: {self.where} has {possible:g} points at most, not {self.points:g}.",
                           "Correct the number of points.")  # fmt: skip
-        earned = reports.points(check.points for check in checks)
+        ids = {check.id for check in checks}
+        given = [item.points for item in judged.adjustments if item.check in ids]
+        earned = reports.points([check.points for check in checks] + given)
         params: dict[str, Scalar] = {"points": _short(self.points), "earned": _short(earned)}
         said = message("marks.by-hand", **params)
         if self.comment:

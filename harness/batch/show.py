@@ -15,7 +15,7 @@ from harness.batch.run import How
 from harness.batch.summary import Summary, state
 from harness.outcome import Status
 from harness.report import Report
-from harness.terminal import plain
+from harness.terminal import harmless
 
 _MOST_SHOWN = 5
 
@@ -75,7 +75,7 @@ class Display:
             self._line(f"{count} to be judged once more, one by one.")
 
     def _line(self, text: str) -> None:
-        self.console.print(plain(text), soft_wrap=True)
+        self.console.print(harmless(text), soft_wrap=True)
 
 
 def outcome(report: Report) -> str:
@@ -111,6 +111,6 @@ def show(summary: Summary, console: Console) -> None:
     ):
         shown = lines[:_MOST_SHOWN] + ([f"and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else [])
         for number, line in enumerate(shown):
-            table.add_row("" if number else label, plain(line))
+            table.add_row("" if number else label, harmless(line))
     console.print(Text(summary.title, "bold"))
     console.print(table)
