@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from harness.batch.executor import Executor
+from harness.batch.keys import Basis
 from harness.batch.marks import Mark
 from harness.batch.work import Plan
 from harness.course import Course
@@ -37,6 +38,7 @@ def register(group: click.Group) -> None:
               help="CSV: id, check (or exercise), points, comment. Overrides the checks; without this option, marks "
               "given before stay.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, 512), help="How many judges at once; one a core by default.")
+@click.option("--cluster", metavar="ADDRESS", help="Let the workers of a Dask scheduler judge; see docs/cluster.md.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Draw other inputs than the course's.")
 @click.option("--limit", "limits", metavar="NAME=VALUE", multiple=True,
               help="Change a limit of course.toml; may be given several times.")  # fmt: skip
@@ -55,6 +57,7 @@ def batch(
     attempt: str,
     marks: Path | None,
     jobs: int | None,
+    cluster: str | None,
     seed: int | None,
     limits: tuple[str, ...],
     isolation: str,
@@ -89,10 +92,10 @@ def batch(
         only_failed=only_failed,
     )
     store = Store(out)
-    with store.locked(), _executor(jobs, isolation) as executor:
+    depends = basis(course, settings.seed, isolation)
+    with store.locked(), _executor(jobs, isolation, cluster, depends) as executor:
         if fresh:
             store.forget()
-        depends = basis(course, settings.seed, isolation)
         with show.Display(console, len(plan.ids), quiet=quiet) as display:
             try:
                 Run(settings, depends, store, executor, display).run(plan)
@@ -167,12 +170,29 @@ def _known(regrade: tuple[str, ...], plan: Plan) -> frozenset[str]:
 
 
 @contextmanager
-def _executor(jobs: int | None, isolation: str) -> Iterator[Executor]:
-    """Judges, ended at once when something goes wrong.
+def _executor(jobs: int | None, isolation: str, cluster: str | None, depends: Basis) -> Iterator[Executor]:
+    """Judges, ended at once when something goes wrong."""
+    executor = _make_executor(jobs, isolation, cluster, depends)
+    ended = False
+    try:
+        yield executor
+        ended = True
+    finally:
+        executor.close(now=not ended)
+
+
+def _make_executor(jobs: int | None, isolation: str, cluster: str | None, depends: Basis) -> Executor:
+    """Judges on this machine or, with an address, on a cluster, whose workers look at their own sandbox.
 
     Raises:
-        Problem: this machine has no sandbox, and nobody said that it may do without.
+        Problem: this machine has no sandbox and nobody said that it may do without; or there is no cluster.
     """
+    if cluster is not None:
+        if jobs is not None:
+            raise Problem("--jobs and --cluster exclude each other.", "Each worker of the cluster judges on its own.")
+        from harness.batch.cluster import DaskExecutor
+
+        return DaskExecutor(cluster, isolation, depends)
     from harness.batch.executor import LocalExecutor
     from harness.worker import offer
 
@@ -182,10 +202,4 @@ def _executor(jobs: int | None, isolation: str) -> Iterator[Executor]:
             "This machine has no sandbox for the submissions: " + " ".join(offered.missing),
             "Use --isolation process only for work that you trust: it can read and write what you can.",
         )
-    executor = LocalExecutor(jobs or offered.cores, isolation)
-    ended = False
-    try:
-        yield executor
-        ended = True
-    finally:
-        executor.close(now=not ended)
+    return LocalExecutor(jobs or offered.cores, isolation)
