@@ -156,7 +156,9 @@ def judge(body: bytes) -> bytes:
         ))  # fmt: skip
     judges: dict[str, JudgeProcess] = _own.__dict__.setdefault("judges", {})
     if ordered.isolation not in judges:
-        judges[ordered.isolation] = JudgeProcess(ordered.isolation, Path(tempfile.mkdtemp(prefix="headcheck-worker-")))
+        scratch = Path(tempfile.mkdtemp(prefix="headcheck-worker-"))
+        atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+        judges[ordered.isolation] = JudgeProcess(ordered.isolation, scratch)
     try:
         return _encode(Outcome(report=judges[ordered.isolation].grade(ordered.order, patience(ordered.order))))
     except JudgeDied:
