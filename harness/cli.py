@@ -39,6 +39,8 @@ _language = click.option(
 
 # Commands that live elsewhere, by the module that is imported when one is used.
 _ELSEWHERE = {
+    "batch": "harness.batch.commands",
+    "summary": "harness.batch.commands",
     "replay": "harness.defend.commands",
     "diff": "harness.defend.commands",
     "export": "harness.export.commands",

@@ -95,6 +95,12 @@ ENGLISH = {
     "intake.no-time.no-commit": "When {what} was handed in is not known: it has no commit that can be read.",
     "intake.no-time.undated": "When {what} was handed in is not known: its last commit has no time.",
     "intake.no-time.range": "When {what} was handed in is not known: the time of its last commit is out of range.",
+    # What a batch says of a result.
+    "batch.nothing": "Nothing was handed in.",
+    "batch.judge-died": "The judging process ended while it worked on this submission, and did so again when it was "
+    "judged alone. A person has to look; no points are decided.",
+    "marks.by-hand": "Marked by hand: {points} points instead of {earned}.",
+    "marks.by-hand-comment": "Marked by hand: {points} points instead of {earned}. {comment}",
     # Points for lateness.
     "late.no-time": "{what} was handed in late, but its layout does not say when; no points were taken off.",
     "late.percent": "Handed in {late} after the due time: {rate} % of the possible points for each day begun, "

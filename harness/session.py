@@ -28,10 +28,10 @@ from harness.diagnosis import Footprint, run_check
 from harness.grading import CheckInfo
 from harness.messages import message
 from harness.oracle import Recording, RecordingLink, ReplayLink
-from harness.outcome import Message, Status
+from harness.outcome import Status
 from harness.plugin import GradingPlugin, info_of
 from harness.problem import Problem
-from harness.report import CheckResult, ExerciseResult, Report, Text
+from harness.report import CheckResult, ExerciseResult, Report, Text, as_text
 from harness.submission import Submission
 from harness.worker.client import LocalLink
 from harness.worker.objects import Objects
@@ -262,11 +262,6 @@ def _result(info: CheckInfo, plugin: GradingPlugin, test: dict[str, Any] | None)
     else:
         result.message = as_text(message("grader-error.lost"))
     return result
-
-
-def as_text(said: Message) -> Text:
-    """A message as the report stores it."""
-    return Text(said.id, said.render(), said.params)
 
 
 def _report(job: Job, grouped: list[ExerciseResult], started: str, seconds: float) -> Report:

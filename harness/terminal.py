@@ -267,7 +267,12 @@ def plain(text: str) -> Text:
 def _text(text: str, style: str = "") -> Prose:
     """`text` for a terminal. Control characters, which can move the cursor or change what was printed, and those that
     turn the direction of writing are spelled out: most of what is shown was written by a submission."""
-    return Prose(_CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text), style)
+    return Prose(harmless(text), style)
+
+
+def harmless(text: str) -> str:
+    """`text` with such characters spelled out."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _printed(check: CheckResult, say: _Teller) -> None:
