@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO
 
 import msgspec
@@ -59,10 +60,11 @@ class JudgeProcess:
 
     Args:
         isolation: `sandbox` or `process`.
+        root: of the course.
     """
 
-    def __init__(self, isolation: str = "process") -> None:
-        self.isolation = isolation
+    def __init__(self, isolation: str = "process", *, root: Path = ROOT) -> None:
+        self.isolation, self.root = isolation, root
         self.process: subprocess.Popen[bytes] | None = None
 
     def grade(self, order: Order) -> Report:
@@ -74,7 +76,7 @@ class JudgeProcess:
         """
         if self.process is None:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "harness.judge", self.isolation],
+                [sys.executable, "-m", "harness.judge", self.isolation, str(self.root)],
                 cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             )  # fmt: skip
         assert self.process.stdin is not None and self.process.stdout is not None
@@ -128,7 +130,7 @@ def main() -> None:
     torch.set_num_threads(1)
     from harness.worker import launch
 
-    course = read_course()
+    course = read_course(Path(sys.argv[2]) / "graders")
     launcher = launch.launcher(launch.best_start_method(), sys.argv[1])
     from harness import session
     from harness.bench import Bench
@@ -147,7 +149,7 @@ def main() -> None:
             yield session.Job(bench, chosen, answer)
 
     try:
-        session.grade_all(jobs(), course.exercise, warm=True)
+        session.grade_all(jobs(), course.exercise, warm=True, root=course.root)
     except Problem as problem:
         _write(answers, msgspec.msgpack.encode(Answer(problem=problem.what, help=problem.help)))
     finally:
