@@ -107,9 +107,9 @@ def test_a_roster_lists_unknown_and_absent_students(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "told"), [
-    ("name\nx\n", "no column id"),
-    ("id,name\ns01,x\ns01,y\n", "s01 again in row 3"),
-    ("id,name\n,x\n", "no id in row 2"),
+    ("name\nx\n", "has no column 'id'"),
+    ("id,name\ns01,x\ns01,y\n", "Row 3: id s01 is that of row 2"),
+    ("id,name\n,x\n", "Row 2 has no id"),
 ])  # fmt: skip
 def test_a_faulty_roster(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "roster.csv").write_text(text, encoding="utf-8")

@@ -14,7 +14,7 @@ from harness import report as reports
 from harness.export import texts
 from harness.export.grades import Grade, grade, number
 from harness.export.pseudonyms import Pseudonyms
-from harness.export.roster import read_roster
+from harness.intake.roster import read_roster
 from harness.problem import Problem
 from harness.report import Report, Student
 
@@ -150,7 +150,7 @@ class Sheet:
             yield self._known
             return
         out_of = self._maximum(out_of)
-        roster = read_roster(self.options.roster) if self.options.roster else None
+        roster = _participants(self.options.roster) if self.options.roster else None
         pseudonyms = self._pseudonyms = Pseudonyms(self.options.pseudonyms) if self.options.pseudonyms else None
         seen: dict[str, str] = {}
         totals: dict[float, str] = {}
@@ -235,3 +235,11 @@ def _one(found: dict[float, str] | dict[str, str], what: str, help: str) -> None
         listed = ", ".join(f"{value:g} ({key})" if isinstance(value, float) else f"{value} ({key})"
                            for value, key in found.items())  # fmt: skip
         raise Problem(f"{what}: {listed}.", help)
+
+
+def _participants(path: Path) -> dict[str, Student]:
+    """Everybody on the roster, by id."""
+    return {
+        member.id: Student(id=member.id, name=member.name, email=member.email, section=member.section, ids=member.ids)
+        for member in read_roster(path, None).members
+    }
