@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness import VERSION
+from harness.ci.commands import ci
 from harness.defend import commands as defend
 from harness.export import commands as export
 from harness.problem import Problem
@@ -252,6 +253,7 @@ def schema() -> int:
 
 main.add_command(defend.replay)
 main.add_command(defend.diff)
+main.add_command(ci)
 export.register(main)
 
 
