@@ -25,17 +25,17 @@ _MARKS = {Status.PASSED: ("✓", "+", "green"), Status.NOT_STARTED: ("·", "-", 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-def show(report: Report, console: Console, *, verbose: bool = False, language: str = "en") -> None:
+def show(report: Report, console: Console, *, verbose: bool = False, words: Translator | None = None) -> None:
     """Print a report: exercises with their checks, then what did not pass, then the score and the next step.
 
     Args:
         report: what to show.
         console: plain when it is not a terminal or NO_COLOR is set; rich sees to that.
         verbose: with what the submission printed, and its whole tracebacks.
-        language: one of `harness.i18n.LANGUAGES`.
+        words: in which language; English by default.
     """
-    say = _Teller(console, Translator(language))
-    words = say.words
+    words = words or Translator()
+    say = _Teller(console, words)
     report = for_student(report)
     title = words.title(report.course.id, report.course.title)
     console.print(Prose.assemble(_text(title, "bold"), "  ", _text(report.submission.name)))
