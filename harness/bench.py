@@ -49,7 +49,9 @@ class Bench:
     ) -> None:
         self.submission, self.course, self.launcher, self.seed = submission, course, launcher, seed
         self.journal = journal
-        self.oracle: Link = oracle if oracle is not None else ReferenceLink(reference_modules())
+        self.oracle: Link = (
+            oracle if oracle is not None else ReferenceLink(reference_modules(course.root / "reference"))
+        )
         self.left_out: LeftOut = {}  # cells of a notebook that no worker runs again
         self._exercise = ""
         self._link: Link | None = None
@@ -92,11 +94,11 @@ class Bench:
         return Root(check)
 
     def _make_link(self) -> Link:
-        file = choose.notebook_of(self.submission.files)
+        file = choose.notebook_of(self.submission.files, self.course.root)
         if file and self.launcher is None:
             raise Problem("A notebook is not run in this process.", "Leave --isolation none away.")
         if file and self.launcher is not None:
-            modules = sorted(name.removesuffix(".py") for name in choose.course_files())
+            modules = sorted(name.removesuffix(".py") for name in choose.course_files(self.course.root))
             return NotebookLink(
                 self.launcher, self.submission.files, self.course.limits, file, modules, self.left_out
             )  # fmt: skip

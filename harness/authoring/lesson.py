@@ -44,7 +44,7 @@ def notebooks(reference: Path, course: Course, source: Source = render) -> dict[
     """Every notebook of the template, by file name: valid, without outputs, the same bytes from the same sources.
 
     Args:
-        reference: the folder of the reference, which holds `lesson/`.
+        reference: the folder of the reference; without `lesson/` in it there are no notebooks.
         course: whose exercises, in their order.
         source: makes a module's text for the student from the reference's text and name.
 
@@ -52,6 +52,8 @@ def notebooks(reference: Path, course: Course, source: Source = render) -> dict[
         MarkerError: a module cannot be put into a notebook.
         OSError: a file is missing.
     """
+    if not (reference / "lesson").is_dir():
+        return {}
     texts = {
         language: _sections((reference / "lesson" / f"{language}.md").read_text(encoding="utf-8"))
         for language in LANGUAGES
