@@ -11,7 +11,7 @@ from harness.course import ROOT, Course
 from harness.grading import CheckInfo
 from harness.notebook import choose
 from harness.notebook.link import LeftOut, NotebookLink
-from harness.oracle import DRAW, Modules, ReferenceLink, check_seed
+from harness.oracle import DRAW, Modules, ReferenceLink, ReplayLink, check_seed
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.worker import objects
@@ -24,6 +24,22 @@ def reference_modules(folder: Path = ROOT / "reference") -> Modules:
     """The course's own answers, to be loaded when they are first asked."""
     sources = files.read_sources(folder, ("*.py",))
     return Modules({name.removesuffix(".py"): text.decode("utf-8") for name, text in sources.items()}, str(folder))
+
+
+def _oracle(course: Course, seed: int) -> Link:
+    """The course's recording where it has one, else its reference.
+
+    Raises:
+        Problem: the recording is of another seed.
+    """
+    from harness.authoring import recording  # it needs this module
+
+    recorded = recording.read(course.root)
+    if recorded is None:
+        return ReferenceLink(reference_modules(course.root / "reference"))
+    if seed != recorded.reference.seed:
+        raise Problem("This course holds the expected values of its own inputs only.", "Leave --seed away.")
+    return ReplayLink(recorded.reference)
 
 
 class Bench:
@@ -49,9 +65,7 @@ class Bench:
     ) -> None:
         self.submission, self.course, self.launcher, self.seed = submission, course, launcher, seed
         self.journal = journal
-        self.oracle: Link = (
-            oracle if oracle is not None else ReferenceLink(reference_modules(course.root / "reference"))
-        )
+        self.oracle: Link = oracle if oracle is not None else _oracle(course, seed)
         self.left_out: LeftOut = {}  # cells of a notebook that no worker runs again
         self._exercise = ""
         self._link: Link | None = None

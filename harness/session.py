@@ -22,6 +22,7 @@ import pytest_jsonreport.plugin  # type: ignore[import-untyped]
 import torch
 
 from harness import VERSION, diagnosis, files, report
+from harness.authoring import recording
 from harness.authoring.variants import load_variants
 from harness.bench import Bench, reference_modules
 from harness.course import ROOT, Course, Exercise
@@ -87,6 +88,22 @@ def grade_all(jobs: Iterable[Job], exercises: tuple[Exercise, ...], *, warm: boo
     _run_pytest(_Rounds(jobs, warm), exercises, root)
 
 
+def record(course: Course, left_out: set[str]) -> recording.Recorded:
+    """Everything that grading needs of the reference and of the known mistakes, on the course's own seed.
+
+    Args:
+        course: whose reference and misconceptions.
+        left_out: ids of checks that are not to be recorded.
+
+    Raises:
+        Problem: the graders cannot be run, or the reference fails a check.
+    """
+    recorder = _Recording(course, left_out)
+    _run_pytest(recorder, course.exercise, course.root)
+    assert recorder.recorded is not None, "pytest ran the loop"
+    return recorder.recorded
+
+
 def collect(course: Course) -> list[CheckInfo]:
     """Every check of the course, in order, without running one."""
     plugin = GradingPlugin(None)
@@ -121,7 +138,7 @@ class _Rounds(GradingPlugin):
         if session.testsfailed:
             raise session.Interrupted("the graders could not be collected")
         for job in self.jobs:
-            if self.warm:
+            if self.warm and not isinstance(job.bench.oracle, ReplayLink):
                 job.bench.oracle = ReplayLink(self._recording(job.bench, session.items))
             self.turn_to(job.bench)
             wanted = {exercise.id for exercise in job.exercises}
@@ -177,6 +194,10 @@ class _Rounds(GradingPlugin):
 
     def _diagnose(self, grouped: list[ExerciseResult], bench: Bench, items: list[pytest.Item]) -> None:
         if self.diagnosis is None:
+            recorded = recording.read(bench.course.root)
+            if recorded is not None:
+                self.diagnosis = recording.RecordedDiagnosis(recorded, items)
+        if self.diagnosis is None:
             graders = bench.course.root / "graders"
             sources = reference_modules(bench.course.root / "reference").sources
             known: list[diagnosis.Candidate] = []  # none where the reference is not, with a recording
@@ -188,6 +209,28 @@ class _Rounds(GradingPlugin):
         checks = [check.id for exercise in grouped for check in exercise.checks]
         footprints = {id: Footprint(self.ended.get(id), self.seen.get(id, [])) for id in checks}
         diagnosis.tell(self.diagnosis, grouped, footprints, bench)
+
+
+class _Recording(_Rounds):
+    """Records instead of judging."""
+
+    def __init__(self, course: Course, left_out: set[str]) -> None:
+        super().__init__((), warm=False)
+        self.course, self.left_out = course, left_out
+        self.recorded: recording.Recorded | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Interrupted("the graders could not be collected")
+        bench = Bench(Submission("reference", {}), self.course, None, None, self.course.seed)
+        tapes = self._recording(bench, session.items)
+        bench.oracle = ReplayLink(tapes)
+        graders = self.course.root / "graders"
+        known = diagnosis.candidates(load_variants(graders / "misconceptions"), load_variants(graders / "accepted"))
+        live = diagnosis.Diagnosis(known, reference_modules(self.course.root / "reference").sources, session.items)
+        self.recorded = recording.record(tapes, live, bench, session.items, self.left_out)
+        return True
 
 
 def _run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], root: Path, *more: str) -> None:

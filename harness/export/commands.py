@@ -152,6 +152,18 @@ def bundle() -> None:
     """Pack what another machine needs."""
 
 
+@bundle.command(name="student")
+@click.option("--out", type=_FILE, required=True, metavar="FILE.zip", help="The file to write.")
+def bundle_student(out: Path) -> int:
+    """Pack what students get: template, checks, and a recording in place of the answers."""
+    from harness.authoring.bundle import pack
+    from harness.course import read_course
+
+    names = pack(out, read_course())
+    click.echo(f"wrote {out}: {len(names)} files")
+    return 0
+
+
 @bundle.command(name="gradescope")
 @click.option("--out", type=_FILE, required=True, metavar="FILE.zip", help="The file to write.")
 @click.option("--out-of", type=_Points(), help="The autograder's points in the assignment.")
