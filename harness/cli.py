@@ -101,6 +101,8 @@ def main() -> None:
 @click.option("--start-method", type=click.Choice(["fork", "spawn"]), help="How the worker process starts.")
 @click.option("--format", "target", metavar="TARGET", help="Write gradescope, junit, ctrf, csv or json instead.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where --format goes; else printed.")
+@click.option("--feedback", type=click.Path(path_type=Path), metavar="FILE.html",
+              help="Write a notebook with the results under its cells.")  # fmt: skip
 @_language
 @_course_option
 def grade(
@@ -114,6 +116,7 @@ def grade(
     start_method: str | None,
     target: str | None,
     out: Path | None,
+    feedback: Path | None,
     lang: str | None,
     course_folder: Path | None,
 ) -> int:
@@ -127,6 +130,11 @@ def grade(
     chosen = course.select(exercise)
     expected = tuple(dict.fromkeys(name for item in chosen for name in item.files))
     submission = read_submission(path or course.root / "student_template", expected)
+    from harness.notebook import choose
+
+    notebook = choose.notebook_of(submission.files, course.root)
+    if feedback is not None and not notebook:
+        raise Problem("--feedback is for notebooks, and none is graded here.", "Give the path of the notebook.")
     if sys.stderr.isatty():
         click.echo(words.ui("ui.loading"), err=True)
     bench = _bench(submission, course, seed, isolation, start_method)
@@ -148,11 +156,24 @@ def grade(
         _exports().deliver(result, target, out)
     if unwritten is not None:
         raise unwritten
+    if feedback is not None:
+        _write_feedback(feedback, submission.files[notebook], result, words, course.root)
     if written is not None:
         click.echo(words.ui("ui.report", file=str(written)), err=target is not None)
     if result.review:
         raise Problem(words.ui("ui.review"), words.ui("ui.review.help"))
     return PASSED if report.passed_everything(result) else NOT_PASSED
+
+
+def _write_feedback(path: Path, notebook: bytes, result: Report, words: Translator, root: Path) -> None:
+    from harness import files
+    from harness.notebook import feedback
+
+    html = feedback.page(notebook, result, feedback.names_asked(root / "student_template"), words)
+    try:
+        files.write_atomically(path, html.encode("utf-8", "replace"))
+    except OSError as error:
+        raise Problem(f"{path} could not be written: {error.strerror}.", "Name another with --feedback.") from error
 
 
 def _exports() -> Any:

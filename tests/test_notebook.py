@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -270,3 +271,34 @@ def test_magics_are_taken_out_line_by_line(source: str, python: str) -> None:
 def test_any_word_for_python_is_python() -> None:
     for name in ("python", "Python 3", "ipython", "python3.11", ""):
         assert cells.read_cells(document(cell("x"), metadata={"language_info": {"name": name}})) == ["x"]
+
+
+def test_feedback_stands_under_the_cells_concerned_and_the_students_html_is_inert(
+    command: Command, tmp_path: Path
+) -> None:
+    wrong = PARTS[1].replace(
+        "return x.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)",
+        "return x.view(B, self.n_head, T, C // self.n_head)",
+    )
+    evil = "# Hi <script>alert(1)</script> <img src=x onerror=alert(2)> [x](javascript:alert(3))"
+    page = tmp_path / "feedback.html"
+    data = document(
+        cell(evil, "markdown"), WHOLE[0], cell(wrong + "\n# </pre><script>alert(4)</script>"), WHOLE[2],
+        cell("y = 1", outputs=[{"output_type": "display_data", "metadata": {}, "data": {"text/html": "<b>OUTPUT"}}]),
+    )  # fmt: skip
+    done, result = grade(command, tmp_path, data, "--feedback", str(page))
+    assert done.status == 1
+    html = page.read_text(encoding="utf-8")
+    hint = next(check.hint for check in result.exercises[0].checks if check.hint is not None)
+    lowered = html.lower()
+    assert "<script" not in lowered and "<img" not in lowered and 'href="javascript' not in lowered
+    assert "OUTPUT" not in html and "Content-Security-Policy" in html
+    for attribute in re.findall(r"<[^>]*>", lowered):
+        assert not re.search(r"\son\w+\s*=", attribute), attribute
+    told = html.index(hint.text[:40].replace("'", "&#39;"))
+    assert html.index("CausalSelfAttention") < told < html.rindex("y</span>")
+
+
+def test_feedback_is_for_notebooks(command: Command, tmp_path: Path) -> None:
+    done = command.run("grade", ROOT / "reference", "--feedback", tmp_path / "x.html")
+    assert done.status == 2 and "for notebooks" in done.stderr

@@ -48,14 +48,22 @@ class LeftOut(Exception):
         self.cell = cell
 
 
-class _Cell(msgspec.Struct):
+class Cell(msgspec.Struct):
+    """What is read of a cell."""
+
     cell_type: str
     source: str | list[str] = ""
 
+    @property
+    def text(self) -> str:
+        return self.source if isinstance(self.source, str) else "".join(self.source)
 
-class _Document(msgspec.Struct):
+
+class Document(msgspec.Struct):
+    """What is read of a notebook."""
+
     nbformat: int
-    cells: list[_Cell] = []
+    cells: list[Cell] = []
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
@@ -76,7 +84,7 @@ def read_cells(data: bytes) -> list[str]:
         version = msgspec.json.decode(data, type=_Version).nbformat
         if version != 4:
             raise BadNotebook("no-notebook" if version is None else "old" if version < 4 else "new")
-        document = msgspec.json.decode(data, type=_Document)
+        document = msgspec.json.decode(data, type=Document)
     except msgspec.ValidationError:
         raise BadNotebook("no-notebook") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -85,11 +93,7 @@ def read_cells(data: bytes) -> list[str]:
         raise BadNotebook("too-large") from None
     if _language(document.metadata) not in ("", "python", "ipython"):
         raise BadNotebook("language")
-    sources = [
-        cell.source if isinstance(cell.source, str) else "".join(cell.source)
-        for cell in document.cells
-        if cell.cell_type == "code"
-    ]
+    sources = [cell.text for cell in document.cells if cell.cell_type == "code"]
     if len(sources) > MAX_CELLS or sum(map(len, sources)) > MAX_SOURCE:
         raise BadNotebook("too-large")
     return sources
@@ -148,7 +152,7 @@ class Notebook:
             if not (folder / f"{name}.py").exists():
                 sys.modules[name] = self.namespace
         for number in left_out:
-            self._miss(self._names_of(number), LeftOut(number))
+            self._miss(names_defined(self._source(number)), LeftOut(number))
 
     def cells(self, left_out: Sequence[int]) -> list[int]:
         """The numbers of the code cells to run, counted from 1; empty ones and those left out are skipped."""
@@ -161,7 +165,7 @@ class Notebook:
             body = ast.parse(self._source(number), self._file(number)).body
             self._run_statements(body, number)
         except BaseException as error:  # noqa: BLE001 - SystemExit ends a cell in Jupyter too, not the notebook
-            self._miss(self._names_of(number), error)
+            self._miss(names_defined(self._source(number)), error)
             print(f"cell {number}: {type(error).__name__}", file=sys.stderr)
 
     def _run_statements(self, body: list[ast.stmt], number: int) -> None:
@@ -186,14 +190,6 @@ class Notebook:
         failed: dict[str, BaseException] = self.names["_failed"]
         failed.update(dict.fromkeys(names, error))
 
-    def _names_of(self, number: int) -> set[str]:
-        """The names that a cell would define at its top level."""
-        source = self._source(number)
-        try:
-            return set(_bound(ast.parse(source)))
-        except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
-            return {name for pair in _DEFINITION.findall(source) for name in pair if name}
-
     def _source(self, number: int) -> str:
         source, file = self.sources[number - 1], self._file(number)
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # for tracebacks
@@ -201,6 +197,14 @@ class Notebook:
 
     def _file(self, number: int) -> str:
         return str(self.folder / f"cell {number}")
+
+
+def names_defined(source: str) -> set[str]:
+    """The names that a cell would define at its top level; of one that Python cannot read, those that are plain."""
+    try:
+        return {name for statement in ast.parse(source).body for name in _bound(statement)}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {name for pair in _DEFINITION.findall(source) for name in pair if name}
 
 
 def _bound(node: ast.AST) -> Iterator[str]:

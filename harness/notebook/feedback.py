@@ -1,0 +1,119 @@
+"""A student's notebook with the results under the cells concerned, as one page of HTML.
+
+The page is made from the sources of the cells alone; outputs, attachments and metadata are left out. What the student
+wrote can do nothing in it: nbconvert cleans the Markdown, and the page forbids scripts and anything from elsewhere.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import msgspec
+
+from harness.i18n import Translator
+from harness.notebook import cells
+from harness.notebook.magics import without_magics
+from harness.problem import Problem
+from harness.report import ExerciseResult, Report, for_student
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_BLOCK = """\
+<section style="border-left: 4px solid {{ '#2e7d32' if exercise.earned == exercise.possible else '#c62828' }};
+ padding: 0.5em 1em; margin: 1em 0; background: #f7f7f7; color: #111">
+<h3>{{ words.title(exercise.id, exercise.title) }}: {{ '%g' % exercise.earned }} / {{ '%g' % exercise.possible }}</h3>
+<ul>
+{%- for check in exercise.checks %}
+<li><strong>{{ words.title(check.id, check.title) }}</strong>:
+ {% if check.status != 'passed' %}{{ words.ui('ui.status.' ~ check.status.value) }}, {% endif -%}
+ {{ '%g' % check.points }} / {{ '%g' % check.possible }}
+{%- if check.status != 'passed' %}
+{%- if check.hint %}<p>{{ words.text(check.hint) }}</p>{% endif %}
+{%- if check.message %}<p>{{ words.text(check.message) }}</p>{% endif %}
+{%- if check.evidence %}<pre>{{ words.ui('ui.expected') }}  {{ check.evidence.expected }}
+{{ words.ui('ui.actual') }}  {{ check.evidence.actual }}</pre>{% endif %}
+{%- for frame in check.trace[-1:] %}<pre>{{ frame.file }}, line {{ frame.line }}
+{{ frame.source }}</pre>{% endfor %}
+{%- endif %}</li>
+{%- endfor %}
+</ul>
+</section>"""
+
+
+def page(notebook: bytes, report: Report, asked: Mapping[str, Sequence[str]], words: Translator) -> str:
+    """The page, self-contained.
+
+    Args:
+        notebook: the submitted file.
+        report: its result; hidden checks show what a student may see.
+        asked: exercise -> the names that the student is to define for it.
+        words: the language of the results.
+
+    Raises:
+        Problem: the notebook cannot be read.
+    """
+    import nbconvert
+    from nbformat import v4
+
+    try:
+        cells.read_cells(notebook)
+        document = msgspec.json.decode(notebook.removeprefix(b"\xef\xbb\xbf"), type=cells.Document)
+    except cells.BadNotebook as error:
+        raise Problem(f"The notebook cannot be read ({error}), so there is no page of it.",
+                      "The report says what is wrong with it.") from error  # fmt: skip
+    block = jinja2.Environment(autoescape=True).from_string(_BLOCK)
+    token = secrets.token_hex(16)  # a mark that the student could not know
+    shown = for_student(report).exercises
+    places = _places(document.cells, shown, asked)
+    content: list[Any] = []
+    for place, cell in enumerate(document.cells):
+        make = v4.new_code_cell if cell.cell_type == "code" else v4.new_markdown_cell
+        source = cell.text if cell.cell_type in ("code", "markdown") else ""
+        content.append(make(source, id=f"c{place}"))  # type: ignore[no-untyped-call]
+        content += [_mark(v4, token, exercise) for exercise in shown if places[exercise.id] == place]
+    content += [_mark(v4, token, exercise) for exercise in shown if places[exercise.id] is None]
+    exporter = nbconvert.HTMLExporter(sanitize_html=True, template_name="basic")  # type: ignore[no-untyped-call]
+    body, _ = exporter.from_notebook_node(v4.new_notebook(cells=content))  # type: ignore[no-untyped-call]
+    for exercise in shown:
+        told = block.render(exercise=exercise, words=words)
+        body = body.replace(f"{token}-{exercise.id}", told)
+    title = jinja2.Environment(autoescape=True).from_string("{{ t }}").render(t=report.submission.name)
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+    head = f'<meta charset="utf-8">{policy}<title>{title}</title><style>pre {{ white-space: pre-wrap }}</style>'
+    return f"<!doctype html>\n<html><head>{head}</head>\n<body>\n{body}\n</body></html>\n"
+
+
+def _mark(v4: Any, token: str, exercise: ExerciseResult) -> Any:
+    return v4.new_markdown_cell(f"{token}-{exercise.id}", id=f"r-{exercise.id}")
+
+
+def _places(
+    found: Sequence[cells.Cell], exercises: Sequence[ExerciseResult], asked: Mapping[str, Sequence[str]]
+) -> dict[str, int | None]:
+    """Exercise -> the last cell that defines something asked for in it; None where no cell does."""
+    places: dict[str, int | None] = {exercise.id: None for exercise in exercises}
+    for place, cell in enumerate(found):
+        if cell.cell_type == "code":
+            names = cells.names_defined(without_magics(cell.text))
+            for exercise in exercises:
+                if names & set(asked.get(exercise.id, ())):
+                    places[exercise.id] = place
+    return places
+
+
+def names_asked(template: Path) -> dict[str, list[str]]:
+    """Exercise -> the top-level names in which the template's files say TODO for it."""
+    asked: dict[str, list[str]] = {}
+    for path in sorted(template.glob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        lines = source.splitlines()
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                for exercise in re.findall(r"# TODO \(([\w-]+)\)", "\n".join(lines[node.lineno - 1 : node.end_lineno])):
+                    asked.setdefault(exercise, []).append(node.name)
+    return asked
