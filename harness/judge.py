@@ -128,8 +128,8 @@ def main() -> None:
     torch.set_num_threads(1)
     from harness.worker import launch
 
-    course = read_course()
     launcher = launch.launcher(launch.best_start_method(), sys.argv[1])
+    course = read_course()  # only now: workers inherit what this process held when the zygote was forked, seeds too
     from harness import session
     from harness.bench import Bench
     from harness.submission import Submission

@@ -25,6 +25,12 @@ ENGLISH = {
     "timeout.call": "This call did not end within {seconds} seconds. Is there a loop that never ends?",
     "timeout.submission": "This submission used up its {seconds} seconds of computing time.",
     "blocked.scratch": "The code wrote more than {mebibytes} MiB or {files} files.",
+    "blocked.refused": "{what} tried something that a submission may not do ({kind}: {text}, {place}). While it is "
+    "graded, code may read its own files and Python's libraries and write into the folder it runs in; other files, "
+    "other programs and the network are closed to it.",
+    "blocked.file": "{what} wrote a file larger than a submission may have ({place}).",
+    "out-of-memory": "{what} asked for more memory than a submission may have ({place}). Look at the shapes that are "
+    "built there.",
     "crashed": "The Python process ended during {during} ({ending}).",
     "blocked.protocol": "The submission wrote to the channel that carries its answers: {error}.",
     "answer.not-data": "{what} returned {got}, which cannot be compared with the expected value.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codeop
-import re
 
 from rich.console import Console
 from rich.table import Table
@@ -11,6 +10,7 @@ from rich.text import Text
 
 from harness.outcome import UNDECIDED, Frame, Status
 from harness.report import CheckResult, ExerciseResult, Report
+from harness.text import ci_guard, terminal
 
 WIDTH = 100  # of prose and tables, at most
 IN_FULL = 3  # stories told with numbers and code; of the others, the hint
@@ -19,7 +19,6 @@ MESSAGE_LINES, MESSAGE_CHARACTERS = 10, 800
 # Sign, its stand-in where a terminal knows ASCII only, style.
 _MARKS = {Status.PASSED: ("✓", "+", "green"), Status.NOT_STARTED: ("·", "-", "dim"),
           Status.PENDING: ("…", ".", "yellow"), Status.GRADER_ERROR: ("!", "!", "yellow")}  # fmt: skip
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _WORDS = {
     Status.FAILED: "failed",
     Status.NOT_STARTED: "not started",
@@ -59,6 +58,7 @@ def show(report: Report, console: Console, *, verbose: bool = False) -> None:
     console.print()
     if told > IN_FULL and not verbose:
         console.print(Text(f"The first {IN_FULL} are told in full; -v tells all.", "dim"))
+    console.print(_isolation(report))
     console.print(_score(report))
     step = next_step(report)
     if step:
@@ -191,10 +191,10 @@ class _Teller:
 
     def prose(self, text: str, style: str = "") -> None:
         for line in _text(text, style).wrap(self.console, min(self.console.width, WIDTH) - 2):
-            self.console.print(Text("  ").append_text(line))
+            self.console.print(Text("  " + ci_guard(line.plain)).append_text(line))
 
     def code(self, text: str, style: str = "") -> None:
-        self.console.print(_text(f"    {text}", style), soft_wrap=True)  # so that it can be copied
+        self.console.print(_text(f"    {ci_guard(text)}{text}", style), soft_wrap=True)  # so that it can be copied
 
 
 def at_a_prompt(source: str) -> list[str]:
@@ -228,9 +228,8 @@ def _brief(text: str) -> str:
 
 
 def _text(text: str, style: str = "") -> Text:
-    """`text` for a terminal. Control characters, which can move the cursor or change what was printed, and those that
-    turn the direction of writing are spelled out: most of what is shown was written by a submission."""
-    return Text(_CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text), style)
+    """Most of what is shown was written by a submission."""
+    return Text(terminal(text), style)
 
 
 def _printed(check: CheckResult, console: Console) -> None:
@@ -239,6 +238,12 @@ def _printed(check: CheckResult, console: Console) -> None:
     say.prose(f"Printed during “{check.title}”:", "dim")
     for line in check.output.rstrip("\n").split("\n"):
         say.code(line)
+
+
+def _isolation(report: Report) -> Text:
+    kind = report.environment.isolation
+    why = "" if kind == "sandbox" else " (`python grade.py doctor` says what this machine offers)"
+    return Text(f"Isolation: {kind}{why}", "dim")
 
 
 def _score(report: Report) -> Text:
