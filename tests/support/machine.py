@@ -66,7 +66,11 @@ class Machine:
             [python, "-m", "harness.judge", isolation], cwd=self.root, env=environment,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, **self.popen,
         )  # fmt: skip
-        self.before = self._state()
+        try:
+            self.before = self._state()
+        except BaseException:
+            self.close()
+            raise
 
     def _lay_out(self, user: str) -> None:
         """The file, the other submission, and the folder for the judge's temporary files; open to everybody."""
@@ -116,7 +120,7 @@ class Machine:
             "folder": sorted(path.name for path in self.outside.iterdir()),
             "other submission": sorted(str(path) for path in self.other.rglob("*")),
             "bystander": (self.bystander.poll(), bystander.nice(), bystander.cpu_affinity(),
-                          bystander.rlimit(psutil.RLIMIT_NOFILE)),
+                          Path(f"/proc/{self.bystander.pid}/limits").read_text(encoding="ascii")),
             "visitor": visitor,
             "judge": self.process.poll(),
             "workers": self._workers(),

@@ -11,4 +11,4 @@ def run():
     while frame:
         local |= set(frame.f_locals)
         frame = frame.f_back
-    print("frames", "REACHED" if local & {"course", "order", "bench", "orders", "answers"} else "absent")
+    print("frames", "REACHED" if local & {"course", "order", "bench", "seed", "jobs"} else "absent")
