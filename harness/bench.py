@@ -12,7 +12,7 @@ from harness.grading import CheckInfo
 from harness.oracle import DRAW, Modules, ReferenceLink, check_seed
 from harness.submission import Submission
 from harness.worker import objects
-from harness.worker.client import Check, Handle, Link, LocalLink, Root, WorkerLink
+from harness.worker.client import Check, Handle, Link, LocalLink, Root, Step, WorkerLink
 from harness.worker.guard import Account
 from harness.worker.launch import Launcher
 from harness.worker.protocol import Reply, Request
@@ -33,13 +33,23 @@ class Bench:
         launcher: makes the workers; None runs the submission in this process, for authors under a debugger only.
         oracle: answers for the reference and draws the inputs.
         seed: of this run; each check derives its own.
+        journal: gets every step of every check, when there is one.
     """
 
     def __init__(
-        self, submission: Submission, course: Course, launcher: Launcher | None, oracle: Link | None, seed: int
+        self,
+        submission: Submission,
+        course: Course,
+        launcher: Launcher | None,
+        oracle: Link | None,
+        seed: int,
+        journal: list[Step] | None = None,
     ) -> None:
         self.submission, self.course, self.launcher, self.seed = submission, course, launcher, seed
-        self.oracle: Link = oracle if oracle is not None else ReferenceLink(reference_modules())
+        self.journal = journal
+        self.oracle: Link = (
+            oracle if oracle is not None else ReferenceLink(reference_modules(course.root / "reference"))
+        )
         self._exercise = ""
         self._link: Link | None = None
         self._account = Account()
@@ -77,7 +87,7 @@ class Bench:
 
     def begin(self, link: Link, info: CheckInfo, *, oracle: bool = False) -> Root:
         """Whatever is behind `link`, ready for this check."""
-        check = Check(link, info.id, oracle)
+        check = Check(link, info.id, oracle, self.journal)
         check.begin(check_seed(self.seed, info.id))
         return Root(check)
 

@@ -145,7 +145,10 @@ class Diagnosis:
         return known.complete and known.reproduces(footprint)
 
     def _run(self, candidate: Candidate, check: str, bench: Bench, expected: Sequence[object] | None) -> Footprint:
-        modules = {name: self.modules.load(name) for name in self.modules.sources}
+        # All that a check of this course may import, before anything is patched: a module loaded meanwhile would keep
+        # the patched functions that it imports.
+        needed = {name.removesuffix(".py") for exercise in bench.course.exercise for name in exercise.files}
+        modules = {name: self.modules.load(name) for name in self.modules.sources if name in needed}
         link = LocalLink(objects.Objects(self.modules.load))
         seen: list[object] = []
         try:

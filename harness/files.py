@@ -6,8 +6,9 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -16,10 +17,21 @@ def write_atomically(path: Path, data: bytes) -> None:
     Raises:
         OSError: the folder cannot be written, or the disk is full; `path` is untouched then.
     """
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A new binary file that takes the place of `path` when the block ends; after an exception `path` is untouched.
+
+    Raises:
+        OSError: the folder cannot be written, or the disk is full.
+    """
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(OSError):  # mkstemp makes it private; give it what a new file gets
@@ -50,3 +62,20 @@ def read_sources(folder: Path, patterns: tuple[str, ...] = ("*.py", "*.toml")) -
             if path.is_file() and "__pycache__" not in path.parts:
                 found[path.relative_to(folder).as_posix()] = path.read_bytes()
     return found
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the system write down which files a folder holds: a new name survives a power cut only then.
+
+    Windows has nothing of the kind, and does not need it.
+
+    Raises:
+        OSError: the folder is not there, or the disk is full.
+    """
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

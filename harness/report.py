@@ -6,15 +6,18 @@ The structs below are the format; `schema/report.schema.json` is made from them 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from harness import files, text
-from harness.outcome import UNDECIDED, Evidence, Frame, Scalar, Status
+from harness.outcome import UNDECIDED, Evidence, Frame, Message, Scalar, Status
+from harness.problem import Problem
 
-SCHEMA_VERSION = "1-draft"
+SCHEMA_VERSION = "1"
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -127,7 +130,7 @@ class Report(msgspec.Struct, kw_only=True):
     submission: SubmissionInfo
     course: CourseInfo
     environment: Environment
-    seed: int
+    seed: int | None  # None in a student's copy when the seed is private
     score: Score
     adjustments: list[Adjustment] = []
     student: Student | None = None
@@ -139,7 +142,12 @@ class Report(msgspec.Struct, kw_only=True):
 
 
 def total(exercises: list[ExerciseResult], adjustments: Iterable[Adjustment] = ()) -> Score:
-    """The score over exercises and adjustments, never below 0. Points are rounded to two decimals once, here."""
+    """The score over exercises and adjustments, never below 0. Points are rounded to two decimals once, here.
+
+    What was marked by hand is decided.
+    """
+    adjustments = list(adjustments)
+    marked = {adjustment.check for adjustment in adjustments if adjustment.kind == "by-hand"}
     core = [check for exercise in exercises if not exercise.bonus for check in exercise.checks]
     bonus = [check for exercise in exercises if exercise.bonus for check in exercise.checks]
     everything = [check.points for check in core + bonus] + [adjustment.points for adjustment in adjustments]
@@ -147,7 +155,11 @@ def total(exercises: list[ExerciseResult], adjustments: Iterable[Adjustment] = (
         earned=points(check.points for check in core),
         possible=points(check.possible for check in core),
         bonus=points(check.points for check in bonus),
-        undecided=points(check.possible for check in core if check.status in UNDECIDED),
+        undecided=points(
+            check.possible
+            for check in core
+            if check.status in UNDECIDED and not {check.id, check.id.partition(".")[0]} & marked
+        ),
         final=max(0.0, points(everything)),
     )
 
@@ -155,6 +167,29 @@ def total(exercises: list[ExerciseResult], adjustments: Iterable[Adjustment] = (
 def points(values: Iterable[float]) -> float:
     """A sum of points, exact to two decimals."""
     return round(math.fsum(values), 2)
+
+
+def as_text(said: Message) -> Text:
+    """A message as the report stores it."""
+    return Text(said.id, said.render(), said.params)
+
+
+def for_student(report: Report, *, private_seed: bool = False) -> Report:
+    """The copy that a student may have: of hidden checks only title, hint and points, and no private seed."""
+    hide = msgspec.structs.replace
+    exercises = [
+        hide(
+            exercise,
+            checks=[
+                hide(check, message=None, evidence=None, trace=[], reproduce="", output="", detail="")
+                if check.hidden and check.status is not Status.NOT_STARTED
+                else check
+                for check in exercise.checks
+            ],
+        )
+        for exercise in report.exercises
+    ]
+    return hide(report, exercises=exercises, seed=None if private_seed else report.seed)
 
 
 def passed_everything(report: Report) -> bool:
@@ -167,13 +202,59 @@ def to_json(report: Report) -> bytes:
     return msgspec.json.format(msgspec.json.encode(text.json_ready(msgspec.to_builtins(report))), indent=2) + b"\n"
 
 
+class _Version(msgspec.Struct):
+    schema_version: str
+
+
 def from_json(data: bytes) -> Report:
-    """Read a report back.
+    """Read a report back; one of an older version is upgraded.
 
     Raises:
-        msgspec.ValidationError: it is not a report of this version.
+        msgspec.DecodeError: it is not JSON, or not a report.
+        Problem: it is of a newer version, or of one that never was.
     """
-    return msgspec.json.decode(data, type=Report)
+    try:
+        report = msgspec.json.decode(data, type=Report)
+        if report.schema_version == SCHEMA_VERSION:
+            return report
+    except msgspec.ValidationError:
+        version = msgspec.json.decode(data, type=_Version).schema_version
+        if version == SCHEMA_VERSION:
+            raise
+    else:
+        version = report.schema_version
+    document = msgspec.json.decode(data)
+    while version in _UPGRADES:
+        document = _UPGRADES[version](document)
+        version = document["schema_version"]
+    if version != SCHEMA_VERSION:
+        raise _foreign(version)
+    return msgspec.convert(document, Report)
+
+
+def _foreign(version: str) -> Problem:
+    number = re.match(r"\d+", version)
+    if number is not None and int(number[0]) > int(SCHEMA_VERSION):
+        return Problem(
+            f"The report has schema version {version[:40]}; this program reads versions up to {SCHEMA_VERSION}.",
+            "Use a newer headcheck to read it.",
+        )
+    return Problem(
+        f"The report has schema version {version[:40]!r}, which this program does not know.",
+        "Was the file edited? Grade the submission again.",
+    )
+
+
+def _from_draft(document: dict[str, Any]) -> dict[str, Any]:
+    """Drafts had no bonus, no adjustments and no `final` at first: what was earned is what counted."""
+    score = document.get("score")
+    if isinstance(score, dict) and "final" not in score and isinstance(score.get("earned"), int | float):
+        score = {**score, "final": score["earned"]}
+    return {**document, "score": score, "schema_version": "1"}
+
+
+# From each older version to the next.
+_UPGRADES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"1-draft": _from_draft}
 
 
 def write(report: Report, path: Path) -> None:

@@ -93,6 +93,15 @@ def read_submission(path: Path, expected: tuple[str, ...]) -> Submission:
         Problem: there is nothing there that could be graded.
     """
     name = path.name or path.resolve().name
+    try:
+        found, notes = _read(path, name, expected)
+    except OSError as error:
+        raise Problem(f"{error.filename or path} could not be read: {error.strerror}.",
+                      "Give the folder (or the .py file) that holds your work.") from error  # fmt: skip
+    return from_files(name, found, expected, notes)
+
+
+def _read(path: Path, name: str, expected: tuple[str, ...]) -> tuple[dict[str, bytes], list[Message]]:
     notes: list[Message] = []
     if path.is_dir():
         found, notes = read_folder(path, Budget(str(path)))
@@ -109,7 +118,7 @@ def read_submission(path: Path, expected: tuple[str, ...]) -> Submission:
         raise Problem(f"{path} is neither a folder nor a file.", "Give a folder, one .py file or a .zip.")
     else:
         raise Problem(f"There is no {path}.", "Give the folder (or the .py file) that holds your work.")
-    return from_files(name, found, expected, notes)
+    return found, notes
 
 
 def from_files(

@@ -129,15 +129,16 @@ def test_bytes_before_the_request_are_refused() -> None:
             channel.exchange(b"?", patience(LONG))
 
 
-def test_bytes_after_a_reply_are_refused_at_the_next_request() -> None:
+def test_bytes_after_a_reply_are_refused() -> None:
+    """At once, or at the next request if they come later."""
+
     def chatter(peer: Peer) -> None:
         request(peer)
         peer.frames.sendall(frame(b"right") + frame(b"and one more"))
 
-    with connected(chatter) as (channel, _):
-        assert channel.exchange(b"?", patience(LONG)) == b"right"
-        with pytest.raises(ProtocolError, match="nobody asked"):
-            channel.exchange(b"?", patience(LONG))
+    with connected(chatter) as (channel, _), pytest.raises(ProtocolError, match=r"more than one|nobody asked"):
+        channel.exchange(b"?", patience(LONG))
+        channel.exchange(b"?", patience(LONG))
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x00", frame(b"12345")[:-1]], ids=["at once", "in header", "in body"])

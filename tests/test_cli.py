@@ -65,7 +65,8 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ([REFERENCE, "--seed", "-1"], "--seed"),
         ([REFERENCE, "--seed", "one"], "--seed"),
         ([REFERENCE, "--isolation", "some"], "--isolation"),
-        ([REFERENCE, "--limit", "call_seconds=much"], "call_seconds"),
+        ([REFERENCE, "--limit", "call_seconds=soon"], "--limit"),
+        ([REFERENCE, "--limit", "patience=3"], "There is no limit 'patience'."),
         (["grade", REFERENCE, "--start-method", "hope"], "--start-method"),
         (["list", "more"], "unexpected extra argument"),
     ],
@@ -160,7 +161,7 @@ def test_isolation_none_judges_the_same_and_shows_what_is_printed(
     shutil.copytree(wrong, talking)
     with (talking / "gpt.py").open("a", encoding="utf-8") as file:
         file.write("\nprint('here we are')\n")
-    command.run(wrong, "--exercise", "heads", "--json", "process.json", cwd=tmp_path)
+    command.run(wrong, "--exercise", "heads", "--isolation", "process", "--json", "process.json", cwd=tmp_path)
     done = command.run(talking, "--exercise", "heads", "--isolation", "none", "--json", "none.json", cwd=tmp_path)
     assert done.status == 1
     assert "here we are\n" in done.stdout
@@ -174,8 +175,8 @@ def test_isolation_none_judges_the_same_and_shows_what_is_printed(
 
 def test_verbose_shows_whole_tracebacks(command: Command, wrong: Path) -> None:
     short, whole = (command.run(wrong, "--exercise", "heads", *more).stdout for more in ([], ["-v"]))
-    assert ", in split_heads" in short and ", in forward" not in short
-    assert ", in split_heads" in whole and ", in forward" in whole
+    assert ", in CausalSelfAttention.split_heads" in short and ", in CausalSelfAttention.forward" not in short
+    assert ", in CausalSelfAttention.split_heads" in whole and ", in CausalSelfAttention.forward" in whole
 
 
 ESCAPE = "\x1b"
@@ -237,7 +238,7 @@ def test_the_template_is_a_few_lines_that_say_where_to_start(command: Command) -
     assert done.status == 1
     assert len(done.stdout.splitlines()) < 12
     assert re.search(r"all \d+ checks +not started", done.stdout)
-    assert re.search(r"Next: write __init__ in gpt.py, line \d+\.", done.stdout)
+    assert re.search(r"Next: write CausalSelfAttention.__init__ in gpt.py, line \d+\.", done.stdout)
 
 
 def test_a_reader_that_leaves_gets_no_traceback(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def link(request: pytest.FixtureRequest) -> Iterator[Link]:
     if request.param == "local":
         yield LocalLink(objects.Objects(Modules({"work": SOURCE}, "here").load, Path("here")))
         return
-    worker = WorkerLink(SpawnLauncher(1000), {"work.py": SOURCE.encode()}, Limits())
+    worker = WorkerLink(SpawnLauncher("process"), {"work.py": SOURCE.encode()}, Limits())
     yield worker
     worker.close()
 

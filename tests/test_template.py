@@ -122,7 +122,10 @@ def test_only_what_changed_is_written_and_nothing_at_all_after_an_error(tmp_path
     reference.mkdir()
     (reference / "a.py").write_text("A = 1\n", encoding="utf-8")
     (reference / "doubler.py").write_text(SOURCE, encoding="utf-8")
-    assert [path.name for path in make_template(reference, template)] == ["a.py", "doubler.py"]
+    (reference / "data").mkdir()
+    (reference / "data" / "numbers.bin").write_bytes(b"\r\n\x00\xff")
+    assert [path.name for path in make_template(reference, template)] == ["a.py", "doubler.py", "numbers.bin"]
+    assert (template / "data" / "numbers.bin").read_bytes() == b"\r\n\x00\xff"
     assert (template / "doubler.py").read_text(encoding="utf-8") == RENDERED
     assert make_template(reference, template) == []
     (reference / "a.py").write_text("A = 2\n", encoding="utf-8")
@@ -132,7 +135,7 @@ def test_only_what_changed_is_written_and_nothing_at_all_after_an_error(tmp_path
     with pytest.raises(MarkerError):
         make_template(reference, template)
     assert "A = 2" in (template / "a.py").read_text(encoding="utf-8")
-    assert sorted(path.name for path in template.iterdir()) == ["a.py", "doubler.py"]
+    assert sorted(path.name for path in template.iterdir()) == ["a.py", "data", "doubler.py"]
 
 
 def test_the_committed_template_is_the_generated_one() -> None:
@@ -142,6 +145,8 @@ def test_the_committed_template_is_the_generated_one() -> None:
         generated = render(path.read_text(encoding="utf-8"), f"reference/{path.name}")
         committed = (TEMPLATE / path.name).read_text(encoding="utf-8")
         assert committed == generated, f"run `python grade.py template`: {path.name} differs"
+    for path in sorted((REFERENCE / "data").iterdir()):
+        assert (TEMPLATE / "data" / path.name).read_bytes() == path.read_bytes(), f"data/{path.name} differs"
 
 
 def test_no_line_of_an_answer_is_left_in_any_file_of_the_template() -> None:
@@ -166,7 +171,8 @@ def test_names_that_only_answers_use_are_gone() -> None:
             (TEMPLATE / path.name).read_text(encoding="utf-8"),
         )
         inside: set[str] = set()
-        for region in find_regions(source, path.name):
+        regions = find_regions(source, path.name)
+        for region in regions:
             for node in ast.walk(ast.parse(source)):
                 if isinstance(node, ast.Name | ast.Attribute) and region.start < node.lineno < region.end:
                     inside.add(node.id if isinstance(node, ast.Name) else node.attr)
@@ -189,7 +195,7 @@ def test_names_that_only_answers_use_are_gone() -> None:
             "zero_",
         }
         assert not told & outside
-        assert inside - outside, path.name
+        assert inside - outside or not regions, path.name
 
 
 def test_the_template_of_the_experiment_ends_in_one_friendly_line() -> None:

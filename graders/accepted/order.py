@@ -184,3 +184,15 @@ class TableWrittenOut:
 
     def order_table(seed=0):
         return [order_row(1, seed), order_row(2, seed), order_row(3, seed)]
+
+
+class TensorOfOneElement:
+    """The figure as a tensor of one element, not detached: it prints and compares like a number."""
+
+    id = "order.tensor-of-one-element"
+    of = "heads_positions"
+    source = "own: item() left out"
+
+    def order_difference(model, tokenizer, first, second):
+        a, b = (model(torch.tensor([tokenizer.encode(t)]))[0][0, -1] for t in (first, second))
+        return (a - b).abs().max()

@@ -195,22 +195,6 @@ class LossIncluded:
             return (a[0, -1] - b[0, -1]).abs().max().item()
 
 
-class TensorReturned:
-    """A tensor comes back in place of a float, with its graph."""
-
-    id = "order.tensor-returned"
-    of = "heads_positions"
-    source = "own: item() forgotten, gradients recorded"
-    hint = (
-        "Your value is right but comes as a tensor that still remembers how it was computed. A plain Python "
-        "number is asked for."
-    )
-
-    def order_difference(model, tokenizer, first, second):
-        a, b = (model(torch.tensor([tokenizer.encode(t)]))[0][0, -1] for t in (first, second))
-        return (a - b).abs().max()
-
-
 class OriginalCleared:
     """The table of the model itself is cleared: no copy is made."""
 

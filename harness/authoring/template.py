@@ -116,19 +116,22 @@ def render(source: str, name: str) -> str:
 def make_template(reference_dir: Path, template_dir: Path) -> list[Path]:
     """Renders every .py file of `reference_dir` into `template_dir`, which is made when it is missing.
 
-    Returns the files that were written: those whose text changed. All files are rendered before the first is
-    written, and each is replaced in one step. Raises MarkerError, OSError, UnicodeDecodeError.
+    The files in its folder `data` are needed to run the template, and are copied as they are. Returns the files
+    that were written: those whose content changed. All files are rendered before the first is written, and each
+    is replaced in one step. Raises MarkerError, OSError, UnicodeDecodeError.
     """
-    rendered = {
-        path.name: render(path.read_text(encoding="utf-8"), f"{reference_dir.name}/{path.name}")
+    contents = {
+        path.name: render(path.read_text(encoding="utf-8"), f"{reference_dir.name}/{path.name}").encode("utf-8")
         for path in sorted(reference_dir.glob("*.py"))
     }
-    template_dir.mkdir(parents=True, exist_ok=True)
+    data = (path for path in sorted((reference_dir / "data").glob("*")) if path.is_file())
+    contents.update((f"data/{path.name}", path.read_bytes()) for path in data)
     written = []
-    for file_name, text in rendered.items():
+    for file_name, content in contents.items():
         target = template_dir / file_name
-        if not target.exists() or target.read_bytes() != text.encode("utf-8"):
-            _replace(target, text)
+        if not target.exists() or target.read_bytes() != content:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _replace(target, content)
             written.append(target)
     return written
 
@@ -192,11 +195,11 @@ def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace(target: Path, content: bytes) -> None:
     with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
         temporary = Path(file.name)
     try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.write_bytes(content)
         temporary.chmod(0o644)  # a temporary file is private, a template is not
         temporary.replace(target)
     except OSError:

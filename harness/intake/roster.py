@@ -15,7 +15,7 @@ from harness.intake.late import instant
 from harness.intake.names import compact, plain, spellings
 from harness.problem import Problem
 
-PLATFORMS = ("canvas", "sis", "login", "moodle", "gradescope", "github")
+PLATFORMS = ("canvas", "sis", "login", "username", "idnumber", "moodle", "gradescope", "github", "lti", "openedx")
 COLUMNS = ("id", "name", "email", "section", "group", "due", *PLATFORMS)
 _MOST_SHOWN = 10
 

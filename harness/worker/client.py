@@ -6,7 +6,7 @@ submission's worker process, on the reference in this process, or from a recordi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -31,14 +31,22 @@ class Link(Protocol):
 class LocalLink:
     """Performs requests in this process: for the reference, and for a submission under a debugger.
 
-    Values take the same way through the codec as a worker's, so both sides see copies.
+    Values take the same way through the codec as a worker's, so both sides see copies. What is drawn at random here
+    does not disturb what the reference, in the same process, draws for its own weights.
     """
 
     def __init__(self, world: objects.Objects) -> None:
         self.world = world
+        self.random = torch.default_generator.get_state()
 
     def perform(self, request: Request) -> Reply:
-        return self.world.perform(request)
+        outside = torch.default_generator.get_state()
+        torch.default_generator.set_state(self.random)
+        try:
+            return self.world.perform(request)
+        finally:
+            self.random = torch.default_generator.get_state()
+            torch.default_generator.set_state(outside)
 
 
 class WorkerLink:
@@ -58,6 +66,7 @@ class WorkerLink:
         self.account = Account() if account is None else account
         self.process: Process | None = None
         self.printed = ""
+        self.endless: dict[str, Stop] = {}  # imports that did not end: each would take as long again
 
     def perform(self, request: Request) -> Reply:
         """Send a request and wait for its reply.
@@ -66,6 +75,8 @@ class WorkerLink:
             Stop: TIMEOUT, CRASHED, BLOCKED or OUT_OF_MEMORY; the worker is gone then and the next `Begin` starts
                 another.
         """
+        if isinstance(request, Import) and request.name in self.endless:
+            raise self.endless[request.name]
         process = self.process
         if isinstance(request, Begin):
             self.account.check(self.limits)
@@ -81,8 +92,10 @@ class WorkerLink:
             guard.look_at_scratch()
             if isinstance(reply, Value):
                 protocol.unpack(reply.value)  # whoever forged a value is stopped here, and blamed
-        except Stop:
+        except Stop as stop:
             self._stop()
+            if isinstance(request, Import) and stop.status is Status.TIMEOUT:
+                self.endless[request.name] = stop
             raise
         except Closed:
             raise self._ended(request) from None
@@ -127,6 +140,15 @@ class OracleError(Exception):
     """The reference raised, or lacks what a check asks it for. That is never the student's fault."""
 
 
+@dataclass(frozen=True)
+class Step:
+    """One request of a check and what came of it, for whoever must see everything."""
+
+    side: str  # student or reference
+    what: str
+    value: object
+
+
 @dataclass
 class Check:
     """The check that is running: numbers its requests, and names what they are about in messages.
@@ -137,6 +159,7 @@ class Check:
     link: Link
     name: str
     oracle: bool = False
+    journal: list[Step] | None = None  # every step is noted here
     next_id: int = 0
     modules: dict[str, Any] = field(default_factory=dict)  # handles of modules, and of what they define
 
@@ -156,11 +179,18 @@ class Check:
             OracleError: the reference did.
         """
         try:
-            return self._ask(make, what)
+            value = self._ask(make, what)
+            self._note(what, value)
+            return value
         except Stop as stop:
+            self._note(what, stop.message.render())
             if self.oracle:
                 raise OracleError(f"the reference, asked for {what}: {stop}") from stop
             raise
+
+    def _note(self, what: str, value: object) -> None:
+        if self.journal is not None and what:
+            self.journal.append(Step("reference" if self.oracle else "student", what, value))
 
     def _ask(self, make: Callable[[int], Request], what: str) -> Any:
         self.next_id += 1
@@ -253,7 +283,7 @@ class Handle:
     def _call(self, method: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         packed = protocol.pack(_references(args, self._check))
         named = protocol.pack(_references(kwargs, self._check))
-        what = f"{_short(self._what)}{'.' + method if method else ''}(...)"
+        what = f"{_short(self._what, self._check.modules)}{'.' + method if method else ''}(...)"
         return self._check.ask(lambda number: Call(number, self._id, method, packed, named), what)
 
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
@@ -282,6 +312,8 @@ def _references(value: object, check: Check) -> object:
     return value
 
 
-def _short(what: str) -> str:
+def _short(what: str, modules: Iterable[str]) -> str:
     """`gpt.CausalSelfAttention(...).split_heads` -> `CausalSelfAttention.split_heads`: how a student would say it."""
-    return what.replace("(...)", "").split(".", 1)[-1] if "." in what else what
+    name = what.replace("(...)", "")
+    module, _, rest = name.partition(".")
+    return rest if rest and module in modules else name

@@ -63,7 +63,7 @@ class Machine:
         self.listener.setblocking(False)
         self.judge = JudgeProcess(isolation)
         self.judge.process = self.process = subprocess.Popen(
-            [python, "-m", "harness.judge", isolation], cwd=self.root, env=environment,
+            [python, "-m", "harness.judge", isolation, str(self.root)], cwd=self.root, env=environment,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, **self.popen,
         )  # fmt: skip
         try:
