@@ -68,10 +68,11 @@ class JudgeProcess:
         isolation: `sandbox` or `process`.
         scratch: where workers get their folders; the system's temporary folder by default. Whoever gives it removes
             it: a judge that is killed leaves something behind.
+        root: of the course.
     """
 
-    def __init__(self, isolation: str = "process", scratch: Path | None = None) -> None:
-        self.isolation, self.scratch = isolation, scratch
+    def __init__(self, isolation: str = "process", scratch: Path | None = None, *, root: Path = ROOT) -> None:
+        self.isolation, self.scratch, self.root = isolation, scratch, root
         self.process: subprocess.Popen[bytes] | None = None
 
     def grade(self, order: Order, most_seconds: float | None = None) -> Report:
@@ -87,7 +88,7 @@ class JudgeProcess:
             JudgeDied: the process ended; the next order starts another.
         """
         if self.process is None:
-            self.process = _start(self.isolation, self.scratch)
+            self.process = _start(self.isolation, self.scratch, self.root)
         process = self.process
         assert process.stdin is not None and process.stdout is not None
         watchdog = threading.Timer(most_seconds, process.kill) if most_seconds is not None else None
@@ -121,7 +122,7 @@ class JudgeProcess:
                 process.communicate()
 
 
-def _start(isolation: str, scratch: Path | None) -> subprocess.Popen[bytes]:
+def _start(isolation: str, scratch: Path | None, root: Path) -> subprocess.Popen[bytes]:
     environment = {name: os.environ[name] for name in (*confine.KEPT_VARIABLES, *_HOME) if name in os.environ}
     if scratch is not None:
         environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))
@@ -131,7 +132,7 @@ def _start(isolation: str, scratch: Path | None) -> subprocess.Popen[bytes]:
         else {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
     )
     return subprocess.Popen(
-        [sys.executable, "-m", "harness.judge", isolation],
+        [sys.executable, "-m", "harness.judge", isolation, str(root)],
         cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **apart,
     )  # fmt: skip
 
@@ -163,7 +164,7 @@ def main() -> None:
     torch.set_num_threads(1)
     from harness.worker import launch
 
-    course = read_course()
+    course = read_course(Path(sys.argv[2]) / "graders")
     launcher = launch.launcher(launch.best_start_method(), sys.argv[1])
     from harness import session
     from harness.bench import Bench
@@ -188,7 +189,7 @@ def main() -> None:
             yield session.Job(bench, chosen, answer)
 
     try:
-        session.grade_all(jobs(), course.exercise, warm=True)
+        session.grade_all(jobs(), course.exercise, warm=True, root=course.root)
     except Problem as problem:
         _write(answers, msgspec.msgpack.encode(Answer(problem=problem.what, help=problem.help)))
     finally:

@@ -19,12 +19,6 @@ _FILE = click.Path(path_type=Path)
 GRADED, LOOK = 0, 1
 
 
-def register(group: click.Group) -> None:
-    """Put the commands of this module into the program's."""
-    group.add_command(batch)
-    group.add_command(summary)
-
-
 @click.command()
 @click.argument("submissions", type=_FILE)
 @click.option("--out", type=_FILE, required=True, metavar="RESULTS", help="The folder of the results.")
