@@ -2,9 +2,9 @@
 
     python benchmarks/scale.py [--submissions N] [--jobs N]
 
-Three claims: the last tenth takes as long a submission as the second (the first starts the judges), within 10 %; the memory of the parent stays
-flat, within 50 MiB; a second run, which finds everything done, takes less than 5 ms a submission (what the command
-takes on a class of one is taken off).
+Three claims: the last tenth takes as long a submission as the second (the first starts the judges), within 10 %;
+the memory of the parent stays flat, within 50 MiB; a second run, which finds everything done, takes less than 5 ms a
+submission (what the command takes on a class of one is taken off).
 
 The submissions cover one exercise of the course, so that 2,000 (the default) take minutes.
 
