@@ -204,7 +204,7 @@ def one_pass(gpt, idx, start=0):
 
 def in_pieces(gpt, idx, lengths, start=0):
     """The logits of `read`, piece by piece, side by side."""
-    caches = expect.items(gpt.new_caches(start), LAYERS, what=f"new_caches({start})")
+    caches = gpt.new_caches(start)
     pieces, t = [], 0
     for n in lengths:
         piece = gpt.read(idx[:, t : t + n], caches)
@@ -312,7 +312,7 @@ def test_start(student, reference, draw):
     first, late = one_pass(gpt, idx), one_pass(gpt, idx, start=9)
     expect.varies(first, late, by=CHANGES, what="model(idx)[0], model(idx, start=9)[0]")
     reads_on(gpt, idx, late, (2, 1, 2), start=9, atol=F64)
-    caches = expect.items(gpt.new_caches(BLOCK - 4), LAYERS, what=f"new_caches({BLOCK - 4})")
+    caches = gpt.new_caches(BLOCK - 4)
     expect.tensor(gpt.read(idx[:, :4], caches), (2, 4, V), what=f"read(idx, caches), new_caches({BLOCK - 4})")
     expect.raises(
         lambda: gpt.read(idx[:, 4:], caches), "ValueError", what=f"read(idx[:, 4:], caches), block_size={BLOCK}"
@@ -338,11 +338,15 @@ def test_rope(student, reference, draw):
     x = draw.normal(2, 7, C, dtype=torch.float64)
     gpt, _ = model(student, reference, "rope")
     idx = draw.integers(0, V, 2, 7)
+    wholes = []
     for start in (0, 30):
-        whole = ordered(student, attention, x, start)
         cache, steps, t = empty(student, start), [], 0
         for n in (1, 1, 3, 1, 1):
             steps.append(attend(attention, x[:, t : t + n], cache))
             t += n
-        expect.same(whole, torch.cat(steps, dim=1), atol=TURNED, what=f"forward(x), forward(x, KeyValueCache({start}))")
+        wholes.append(ordered(student, attention, x, start))
+        what = f"forward(x, KeyValueCache({start})), forward(x, cache), T=1,1,3,1,1"
+        expect.same(wholes[-1], torch.cat(steps, dim=1), atol=TURNED, what=what)
+    # What is turned twice, or not at all, is as wrong in one pass as in pieces: distances show it.
+    expect.same(*wholes, atol=TURNED, what="forward(x, KeyValueCache(0)), forward(x, KeyValueCache(30))")
     reads_on(gpt, idx, one_pass(gpt, idx), [1] * 7, atol=TURNED)

@@ -134,7 +134,7 @@ print(sinusoidal_encoding(2, 4))  # sin 0, cos 0: 0 1 0 1; then sin 1, cos 1, si
 """,
 )
 def test_sinusoidal(student):
-    by_the_formula(student, ((200, 8), (50, 2), (200, 32), (1, 6)))
+    by_the_formula(student, ((200, 8), (50, 2), (200, 32), (12, 6)))
 
 
 @check(
