@@ -4,9 +4,10 @@ What a student reads in pieces is compared with what the same student reads in o
 rope.py that is the same in both costs nothing again; cache.one-pass alone compares with the reference. Letters: B
 batch, T time, C, H, D, V as in gpt.py.
 
-Tolerances. All in float64, with logits of a few units; forms of attention differ there by 4e-15 (test_tolerances.py).
-Turns may be computed in float32, then by 2e-6. The smallest mistake, RoPE that starts again at 0, changes the output
-of a layer by 5e-3 and more over 200 seeds, the logits of a model by 2e-3 and more.
+Tolerances, measured over 200 seeds (tests/test_tolerances.py measures again). All is in float64: one pass and pieces
+differ by 8e-15, with outputs up to 20. Turns may be computed in float32: 30 positions further on they then change a
+layer's output by 2e-6. Mistakes change outputs by 0.07 and more (RoPE that starts again at 0), and what must change
+does so by 0.13 and more.
 """
 
 import torch
@@ -15,8 +16,8 @@ from harness.grading import check, expect
 
 EXACT = 0.0  # moving numbers about does not round
 F64 = 1e-9
-TURNED = 1e-4  # with turns that may be computed in float32
-CHANGES = 5e-4  # what must change does so by 2e-3 and more
+TURNED = 1e-3  # with turns that may be computed in float32
+CHANGES = 1e-2
 V, BLOCK, LAYERS, H, D = 11, 16, 2, 3, 4
 C = H * D
 SIZES = dict(vocab_size=V, block_size=BLOCK, n_layer=LAYERS, n_head=H, n_embd=C)
@@ -264,8 +265,8 @@ print((model(idx)[0] - steps).abs().max())  # 0, but for rounding
 )
 def test_learned(student, reference, draw):
     gpt, _ = model(student, reference, "learned")
-    idx = draw.integers(0, V, 3, 7)
-    steps = [1] * 7
+    idx = draw.integers(0, V, 3, 5)
+    steps = [1] * 5
     whole = one_pass(gpt, idx)
     reads_on(gpt, idx, whole, steps, atol=F64)
     alone = in_pieces(gpt, idx[1:2], steps)
@@ -289,7 +290,7 @@ def test_pieces(student, reference, draw):
     gpt, _ = model(student, reference, "learned")
     idx = draw.integers(0, V, 2, 9)
     whole = one_pass(gpt, idx)
-    for lengths in ((4, 5), (1, 3, 2, 3)):
+    for lengths in ((4, 5), (1, 3, 5)):
         reads_on(gpt, idx, whole, lengths, atol=F64)
 
 
@@ -335,18 +336,18 @@ print((layer(x) - steps).abs().max())  # 0, but for rounding
 )
 def test_rope(student, reference, draw):
     attention = layer(student, "CachedRotaryAttention", draw)
-    x = draw.normal(2, 7, C, dtype=torch.float64)
+    x = draw.normal(2, 6, C, dtype=torch.float64)
     gpt, _ = model(student, reference, "rope")
-    idx = draw.integers(0, V, 2, 7)
+    idx = draw.integers(0, V, 2, 4)
     wholes = []
     for start in (0, 30):
         cache, steps, t = empty(student, start), [], 0
-        for n in (1, 1, 3, 1, 1):
+        for n in (1, 1, 3, 1):
             steps.append(attend(attention, x[:, t : t + n], cache))
             t += n
         wholes.append(ordered(student, attention, x, start))
-        what = f"forward(x, KeyValueCache({start})), forward(x, cache), T=1,1,3,1,1"
+        what = f"forward(x, KeyValueCache({start})), forward(x, cache), T=1,1,3,1"
         expect.same(wholes[-1], torch.cat(steps, dim=1), atol=TURNED, what=what)
     # What is turned twice, or not at all, is as wrong in one pass as in pieces: distances show it.
     expect.same(*wholes, atol=TURNED, what="forward(x, KeyValueCache(0)), forward(x, KeyValueCache(30))")
-    reads_on(gpt, idx, one_pass(gpt, idx), [1] * 7, atol=TURNED)
+    reads_on(gpt, idx, one_pass(gpt, idx), [1] * 4, atol=TURNED)

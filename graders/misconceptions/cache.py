@@ -140,27 +140,12 @@ class OnlyTheLatestKept:
     id = "cache.only-the-latest-kept"
     of = "cache.KeyValueCache"
     source = "own: = in place of cat"
-    hint = "Your cache holds the latest piece only: what came before it is overwritten."
+    hint = "What came before the latest piece is gone: your cache overwrites it, or was never given it to keep."
 
     def extend(self, k, v):
         self.keys, self.values = k, v
         self.seen += k.size(2)
         return k, v
-
-
-class NothingKept:
-    """All are returned, and the cache stays as it was."""
-
-    id = "cache.nothing-kept"
-    of = "cache.KeyValueCache"
-    source = "own: the result of cat is not assigned"
-    hint = "You return the right tensors and do not keep them: the next call starts from nothing."
-
-    def extend(self, k, v):
-        keys = k if self.keys is None else torch.cat((self.keys, k), dim=2)
-        values = v if self.values is None else torch.cat((self.values, v), dim=2)
-        self.seen += k.size(2)
-        return keys, values
 
 
 class NewOnesReturned:
