@@ -46,7 +46,9 @@ class Bench:
     ) -> None:
         self.submission, self.course, self.launcher, self.seed = submission, course, launcher, seed
         self.journal = journal
-        self.oracle: Link = oracle if oracle is not None else ReferenceLink(reference_modules())
+        self.oracle: Link = (
+            oracle if oracle is not None else ReferenceLink(reference_modules(course.root / "reference"))
+        )
         self._exercise = ""
         self._link: Link | None = None
 

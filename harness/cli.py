@@ -7,7 +7,9 @@ is forked while this process holds nothing that a submission must not find.
 
 from __future__ import annotations
 
+import importlib
 import io
+import os
 import platform
 import sys
 from pathlib import Path
@@ -16,20 +18,40 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness import VERSION
-from harness.defend import commands as defend
-from harness.export import commands as export
 from harness.problem import Problem
 
 if TYPE_CHECKING:
     from harness.bench import Bench
     from harness.course import Course
+    from harness.i18n import Translator
     from harness.report import Report
     from harness.submission import Submission
     from harness.worker.launch import Launcher
 
-DEFAULT_PATH = Path(__file__).resolve().parents[1] / "student_template"
 PASSED, NOT_PASSED, NOT_GRADED = 0, 1, 2
 _VERSION_LINE = f"%(prog)s %(version)s, Python {platform.python_version()}"
+_course_option = click.option(
+    "--course", "course_folder", type=click.Path(path_type=Path), metavar="FOLDER",
+    help="Another course: a folder with graders/ and reference/. HEADCHECK_COURSE names one for all commands.",
+)  # fmt: skip
+
+
+_language = click.option(
+    "--lang", type=click.Choice(["en", "ja", "zh"]), help="Language; that of your locale by default."
+)
+
+# Commands that live elsewhere, by the module that is imported when one is used.
+_ELSEWHERE = {
+    "ci": "harness.ci.commands",
+    "batch": "harness.batch.commands",
+    "summary": "harness.batch.commands",
+    "replay": "harness.defend.commands",
+    "diff": "harness.defend.commands",
+    "export": "harness.export.commands",
+    "validate": "harness.export.commands",
+    "gradescope": "harness.export.commands",
+    "bundle": "harness.export.commands",
+}
 
 
 class _Commands(click.Group):
@@ -37,9 +59,18 @@ class _Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own_options = {"--help", "-h", "--version"}
-        if not args or (args[0] not in self.commands and args[0] not in own_options):
+        if not args or (args[0] not in self.list_commands(ctx) and args[0] not in own_options):
             args = ["grade", *args]
         return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*self.commands, *_ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _ELSEWHERE:
+            command: click.Command = getattr(importlib.import_module(_ELSEWHERE[cmd_name]), cmd_name)
+            return command
+        return super().get_command(ctx, cmd_name)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage(ctx.command_path, "[PATH] [OPTIONS]  |  COMMAND [OPTIONS]")
@@ -56,7 +87,7 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("path", type=click.Path(path_type=Path), default=DEFAULT_PATH)
+@click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--exercise", metavar="ID,...", help="Grade these exercises only.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), metavar="FILE",
               help="Where the report goes; report.json in the current folder by default.")  # fmt: skip
@@ -70,8 +101,10 @@ def main() -> None:
 @click.option("--start-method", type=click.Choice(["fork", "spawn"]), help="How the worker process starts.")
 @click.option("--format", "target", metavar="TARGET", help="Write gradescope, junit, ctrf, csv or json instead.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where --format goes; else printed.")
+@_language
+@_course_option
 def grade(
-    path: Path,
+    path: Path | None,
     exercise: str | None,
     json_path: Path | None,
     seed: int | None,
@@ -81,18 +114,21 @@ def grade(
     start_method: str | None,
     target: str | None,
     out: Path | None,
+    lang: str | None,
+    course_folder: Path | None,
 ) -> int:
     """Grade PATH: a folder or one .py file; student_template/ by default."""
-    export.check_format(target, out)
-    from harness.course import read_course
+    if target is not None or out is not None:
+        _exports().check_format(target, out)
     from harness.submission import read_submission
 
-    course = read_course().with_limits(limits)
+    words = _words(lang)
+    course = read_course_in(course_folder).with_limits(limits)
     chosen = course.select(exercise)
     expected = tuple(dict.fromkeys(name for item in chosen for name in item.files))
-    submission = read_submission(path, expected)
+    submission = read_submission(path or course.root / "student_template", expected)
     if sys.stderr.isatty():
-        click.echo("Loading PyTorch ...", err=True)
+        click.echo(words.ui("ui.loading"), err=True)
     bench = _bench(submission, course, seed, isolation, start_method)
 
     from rich.console import Console
@@ -107,17 +143,32 @@ def grade(
     written = json_path or (Path("report.json") if target is None else None)
     unwritten = None if written is None else _write(result, written)  # first: whoever reads may stop reading
     if target is None or out is not None:
-        terminal.show(result, Console(highlight=False), verbose=verbose)
+        terminal.show(result, Console(highlight=False), verbose=verbose, language=words.language)
     if target is not None:
-        export.deliver(result, target, out)
+        _exports().deliver(result, target, out)
     if unwritten is not None:
         raise unwritten
     if written is not None:
-        click.echo(f"Report: {written}", err=target is not None)
+        click.echo(words.ui("ui.report", file=str(written)), err=target is not None)
     if result.review:
-        raise Problem("A grader broke down; the report is marked for review.",
-                      "Run again with -v and send the report to your instructor.")  # fmt: skip
+        raise Problem(words.ui("ui.review"), words.ui("ui.review.help"))
     return PASSED if report.passed_everything(result) else NOT_PASSED
+
+
+def _exports() -> Any:
+    """The module of exports, which a plain grading does without."""
+    return importlib.import_module("harness.export.commands")
+
+
+def read_course_in(folder: Path | None) -> Course:
+    """The course in `folder`, or the one that `harness.course.course_root` finds.
+
+    Raises:
+        Problem: there is none, or it is not valid.
+    """
+    from harness.course import read_course
+
+    return read_course(None if folder is None else folder / "graders")
 
 
 def _write(result: Report, path: Path) -> Problem | None:
@@ -164,52 +215,105 @@ def make_launcher(isolation: str | None, start_method: str | None) -> Launcher |
     return launch.launcher(start_method or launch.best_start_method(), isolation)
 
 
-@main.command(name="list")
-def list_checks() -> int:
-    """Show the exercises, their checks and points."""
-    from harness.course import read_course
+def _words(option: str | None) -> Translator:
+    """The language to speak. One that only the locale asks for must fit the encoding of the output."""
+    from harness.i18n import Translator, pick_language
 
-    course = read_course()
+    language = pick_language(option, os.environ)
+    if option is None:
+        try:
+            "あ汉".encode(sys.stdout.encoding or "ascii")
+        except (UnicodeError, LookupError):
+            language = "en"
+    return Translator(language)
+
+
+@main.command()
+@click.argument("path", metavar="REPORT", type=click.Path(path_type=Path))
+@click.option("-v", "--verbose", is_flag=True, help="Show what the code printed, and whole tracebacks.")
+@_language
+def show(path: Path, verbose: bool, lang: str | None) -> int:
+    """Show a stored REPORT (report.json) again, in any of the languages."""
+    import msgspec
+    from rich.console import Console
+
+    from harness import report, terminal
+
+    words = _words(lang)
+    try:
+        result = report.from_json(path.read_bytes())
+    except OSError as error:
+        raise Problem(f"{path} cannot be read: {error.strerror}.", "Give the report that grading wrote.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Problem(f"{path} is not a report of this version: {error}", "Grade the work again.") from error
+    terminal.show(result, Console(highlight=False), verbose=verbose, language=words.language)
+    return PASSED
+
+
+@main.command(name="list")
+@_language
+@_course_option
+def list_checks(lang: str | None, course_folder: Path | None) -> int:
+    """Show the exercises, their checks and points."""
+    course = read_course_in(course_folder)
     from rich.console import Console
 
     from harness import session
     from harness.authoring import tables
 
-    tables.show_checks(course, session.collect(course), Console(highlight=False))
+    tables.show_checks(course, session.collect(course), Console(highlight=False), _words(lang))
     return PASSED
 
 
 @main.command()
-def template() -> int:
+@_course_option
+def template(course_folder: Path | None) -> int:
     """Make student_template/ from reference/ (for authors)."""
     from harness.authoring.template import MarkerError, make_template
-    from harness.course import ROOT
 
+    root = read_course_in(course_folder).root
     try:
-        written = make_template(ROOT / "reference", ROOT / "student_template")
+        written = make_template(root / "reference", root / "student_template")
     except (MarkerError, OSError, UnicodeDecodeError) as error:
         raise Problem(f"The template could not be made: {error}") from error
     for file in written:
-        click.echo(f"wrote {file.relative_to(ROOT)}")
+        click.echo(f"wrote {file.relative_to(root)}")
     if not written:
         click.echo("student_template/ is up to date.")
     return PASSED
+
+
+@main.command()
+def translations() -> int:
+    """Bring the catalogues of the other languages up to date (for authors)."""
+    try:
+        from harness.authoring import translations
+    except ModuleNotFoundError as error:
+        raise Problem(f"{error.name} is not installed.", "python -m pip install -r requirements-dev.txt") from error
+    from harness.course import ROOT
+
+    for written in translations.update():
+        click.echo(f"wrote {written.relative_to(ROOT)}")
+    missing = translations.missing()
+    for line in missing:
+        click.echo(line)
+    return NOT_PASSED if missing else PASSED
 
 
 @main.command(name="check-course")
 @click.option("--quick", is_flag=True, help="One seed instead of ten.")
 @click.option("--exercise", metavar="ID,...", help="These exercises only.")
 @click.option("--jobs", type=click.IntRange(1), help="How many judges; one a core by default.")
-def check_course(quick: bool, exercise: str | None, jobs: int | None) -> int:
+@_course_option
+def check_course(quick: bool, exercise: str | None, jobs: int | None, course_folder: Path | None) -> int:
     """Prove the assignment: right answers pass, wrong ones are caught and named (for authors)."""
     from rich.console import Console
     from rich.progress import Progress
 
     from harness.authoring import prove, tables
     from harness.authoring.variants import VariantError
-    from harness.course import read_course
 
-    course = read_course()
+    course = read_course_in(course_folder)
     wanted = {item.id for item in course.select(exercise)}
     try:
         chosen = [case for case in prove.cases(course) if case.exercise in wanted]
@@ -233,11 +337,6 @@ def schema() -> int:
     files.write_atomically(ROOT / "schema" / "report.schema.json", report.schema())
     click.echo("wrote schema/report.schema.json")
     return PASSED
-
-
-main.add_command(defend.replay)
-main.add_command(defend.diff)
-export.register(main)
 
 
 def run(arguments: list[str] | None = None) -> int:

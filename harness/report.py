@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from harness import files
-from harness.outcome import UNDECIDED, Evidence, Frame, Scalar, Status
+from harness.outcome import UNDECIDED, Evidence, Frame, Message, Scalar, Status
 from harness.problem import Problem
 
 SCHEMA_VERSION = "1"
@@ -142,7 +142,12 @@ class Report(msgspec.Struct, kw_only=True):
 
 
 def total(exercises: list[ExerciseResult], adjustments: Iterable[Adjustment] = ()) -> Score:
-    """The score over exercises and adjustments, never below 0. Points are rounded to two decimals once, here."""
+    """The score over exercises and adjustments, never below 0. Points are rounded to two decimals once, here.
+
+    What was marked by hand is decided.
+    """
+    adjustments = list(adjustments)
+    marked = {adjustment.check for adjustment in adjustments if adjustment.kind == "by-hand"}
     core = [check for exercise in exercises if not exercise.bonus for check in exercise.checks]
     bonus = [check for exercise in exercises if exercise.bonus for check in exercise.checks]
     everything = [check.points for check in core + bonus] + [adjustment.points for adjustment in adjustments]
@@ -150,7 +155,11 @@ def total(exercises: list[ExerciseResult], adjustments: Iterable[Adjustment] = (
         earned=points(check.points for check in core),
         possible=points(check.possible for check in core),
         bonus=points(check.points for check in bonus),
-        undecided=points(check.possible for check in core if check.status in UNDECIDED),
+        undecided=points(
+            check.possible
+            for check in core
+            if check.status in UNDECIDED and not {check.id, check.id.partition(".")[0]} & marked
+        ),
         final=max(0.0, points(everything)),
     )
 
@@ -158,6 +167,11 @@ def total(exercises: list[ExerciseResult], adjustments: Iterable[Adjustment] = (
 def points(values: Iterable[float]) -> float:
     """A sum of points, exact to two decimals."""
     return round(math.fsum(values), 2)
+
+
+def as_text(said: Message) -> Text:
+    """A message as the report stores it."""
+    return Text(said.id, said.render(), said.params)
 
 
 def for_student(report: Report, *, private_seed: bool = False) -> Report:

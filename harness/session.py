@@ -14,6 +14,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,10 +29,10 @@ from harness.diagnosis import Footprint, run_check
 from harness.grading import CheckInfo
 from harness.messages import message
 from harness.oracle import Recording, RecordingLink, ReplayLink
-from harness.outcome import Message, Status
+from harness.outcome import Status
 from harness.plugin import GradingPlugin, info_of
 from harness.problem import Problem
-from harness.report import CheckResult, ExerciseResult, Report, Text
+from harness.report import CheckResult, ExerciseResult, Report, Text, as_text
 from harness.submission import Submission
 from harness.worker.client import LocalLink
 from harness.worker.objects import Objects
@@ -66,29 +67,30 @@ def grade(bench: Bench, exercises: tuple[Exercise, ...]) -> Report:
         KeyboardInterrupt: the user stopped it.
     """
     reports: list[Report] = []
-    grade_all([Job(bench, exercises, reports.append)], exercises)
+    grade_all([Job(bench, exercises, reports.append)], exercises, root=bench.course.root)
     return reports[0]
 
 
-def grade_all(jobs: Iterable[Job], exercises: tuple[Exercise, ...], *, warm: bool = False) -> None:
+def grade_all(jobs: Iterable[Job], exercises: tuple[Exercise, ...], *, warm: bool = False, root: Path = ROOT) -> None:
     """Judge submissions one after the other, as `jobs` gives them.
 
     Args:
         jobs: taken one by one; the next is asked for when the report of the last has been delivered.
         exercises: all that a job may name; their graders are collected at the start.
         warm: ask the reference once for each seed, and answer all jobs of that seed from the recording.
+        root: of the course, the same for all jobs.
 
     Raises:
         Problem: the graders themselves cannot be run.
         KeyboardInterrupt: the user stopped it.
     """
-    _run_pytest(_Rounds(jobs, warm), exercises)
+    _run_pytest(_Rounds(jobs, warm), exercises, root)
 
 
 def collect(course: Course) -> list[CheckInfo]:
     """Every check of the course, in order, without running one."""
     plugin = GradingPlugin(None)
-    _run_pytest(plugin, course.exercise, "--collect-only")
+    _run_pytest(plugin, course.exercise, course.root, "--collect-only")
     return plugin.checks
 
 
@@ -165,7 +167,7 @@ class _Rounds(GradingPlugin):
         if bench.seed not in self.recordings:
             recording = Recording(bench.seed)
             asked = Bench(bench.submission, bench.course, None, RecordingLink(bench.oracle, recording), bench.seed)
-            itself = LocalLink(Objects(reference_modules().load))
+            itself = LocalLink(Objects(reference_modules(bench.course.root / "reference").load))
             for item in items:
                 ended = run_check(item, asked, itself)
                 if ended is not None:
@@ -175,8 +177,8 @@ class _Rounds(GradingPlugin):
 
     def _diagnose(self, grouped: list[ExerciseResult], bench: Bench, items: list[pytest.Item]) -> None:
         if self.diagnosis is None:
-            graders = ROOT / "graders"
-            sources = reference_modules().sources
+            graders = bench.course.root / "graders"
+            sources = reference_modules(bench.course.root / "reference").sources
             known: list[diagnosis.Candidate] = []  # none where the reference is not, with a recording
             if sources:
                 known = diagnosis.candidates(
@@ -188,14 +190,14 @@ class _Rounds(GradingPlugin):
         diagnosis.tell(self.diagnosis, grouped, footprints, bench)
 
 
-def _run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], *more: str) -> None:
+def _run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], root: Path, *more: str) -> None:
     broken = _Broken()
-    arguments = ["-q", "-s", "--tb=short", f"--rootdir={ROOT}", f"--confcutdir={ROOT / 'graders'}", "-c",
+    arguments = ["-q", "-s", "--tb=short", f"--rootdir={root}", f"--confcutdir={root / 'graders'}", "-c",
                  str(ROOT / "pyproject.toml"), "-o", "addopts=", "--import-mode=importlib",
                  "-p", "pytest_jsonreport.plugin", "--json-report-file=none",
                  "--json-report-omit", "log", "streams", "keywords", "collectors"]  # fmt: skip
     arguments += [word for name in _WITHOUT for word in ("-p", f"no:{name}")]
-    paths = [str(ROOT / "graders" / exercise.grader) for exercise in exercises]
+    paths = [str(root / "graders" / exercise.grader) for exercise in exercises]
     shown = io.StringIO()
     gc.collect()
     gc.freeze()  # pytest collects garbage several times; over torch's heap that takes longer than the checks
@@ -264,11 +266,6 @@ def _result(info: CheckInfo, plugin: GradingPlugin, test: dict[str, Any] | None)
     return result
 
 
-def as_text(said: Message) -> Text:
-    """A message as the report stores it."""
-    return Text(said.id, said.render(), said.params)
-
-
 def _report(job: Job, grouped: list[ExerciseResult], started: str, seconds: float) -> Report:
     bench = job.bench
     adjustments = _follow_through(grouped) if bench.course.follow_through else []
@@ -300,12 +297,18 @@ def _follow_through(grouped: list[ExerciseResult]) -> list[report.Adjustment]:
         report.Adjustment(
             kind="follow-through",
             points=check.possible,
-            reason=as_text(message("follow-through", check=check.title, cause=checks[check.caused_by].title)),
+            reason=_given_back(check, checks[check.caused_by]),
             check=check.id,
         )
         for check in checks.values()
         if check.caused_by and check.status is Status.FAILED and check.possible
     ]
+
+
+def _given_back(check: CheckResult, cause: CheckResult) -> Text:
+    """Why its points are given back. Parameters that are ids are shown as titles, in any language."""
+    said = message("follow-through", check=check.title, cause=cause.title)
+    return Text(said.id, said.render(), {"check": check.id, "cause": cause.id})
 
 
 def _exercise(exercise: Exercise, results: list[CheckResult]) -> ExerciseResult:
@@ -333,6 +336,6 @@ def _course(course: Course) -> report.CourseInfo:
     return report.CourseInfo(
         id=course.id,
         title=course.title,
-        graders=files.digest(files.read_sources(ROOT / "graders")),
-        reference=files.digest(files.read_sources(ROOT / "reference")),
+        graders=files.digest(files.read_sources(course.root / "graders")),
+        reference=files.digest(files.read_sources(course.root / "reference")),
     )

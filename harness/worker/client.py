@@ -62,6 +62,7 @@ class WorkerLink:
         self.launcher, self.files, self.limits = launcher, files, limits
         self.process: Process | None = None
         self.printed = ""
+        self.endless: dict[str, Stop] = {}  # imports that did not end: each would take as long again
         self.spent = 0.0  # CPU seconds of workers that have ended
 
     def perform(self, request: Request) -> Reply:
@@ -71,6 +72,8 @@ class WorkerLink:
             Stop: TIMEOUT, CRASHED, BLOCKED or OUT_OF_MEMORY; the worker is gone then and the next `Begin` starts
                 another.
         """
+        if isinstance(request, Import) and request.name in self.endless:
+            raise self.endless[request.name]
         process = self.process
         if process is None:
             if not isinstance(request, Begin):
@@ -84,8 +87,10 @@ class WorkerLink:
             guard.look_at_scratch()
             if isinstance(reply, Value):
                 protocol.unpack(reply.value)  # whoever forged a value is stopped here, and blamed
-        except Stop:
+        except Stop as stop:
             self._stop()
+            if isinstance(request, Import) and stop.status is Status.TIMEOUT:
+                self.endless[request.name] = stop
             raise
         except Closed:
             raise self._ended(request) from None
