@@ -164,8 +164,9 @@ def main() -> None:
     torch.set_num_threads(1)
     from harness.worker import launch
 
-    course = read_course(Path(sys.argv[2]) / "graders")
     launcher = launch.launcher(launch.best_start_method(), sys.argv[1])
+    # Only now: workers inherit what this process held when the zygote was forked, seeds too.
+    course = read_course(Path(sys.argv[2]) / "graders")
     from harness import session
     from harness.bench import Bench
     from harness.submission import Submission
