@@ -139,6 +139,8 @@ INTERFACE = {
     "ui.printed": "Printed during “{title}”:",
     "ui.told-in-full": "The first {count} are told in full; -v tells all.",
     "ui.score": "Score {earned} / {possible}",
+    "ui.score.bonus": "bonus {earned} / {possible}",
+    "ui.bonus": "{title} (bonus)",
     "ui.undecided": "({points} points not decided yet)",
     "ui.next": "Next:",
     "ui.next.write": "write {function} in {file}, line {line}.",
