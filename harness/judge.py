@@ -174,7 +174,11 @@ def main() -> None:
     def answer(report: Report) -> None:
         if launcher.broken:  # what followed was no fault of the submission's, nor of the graders'
             os._exit(1)
-        _write(answers, msgspec.msgpack.encode(Answer(report=report)))
+        try:
+            _write(answers, msgspec.msgpack.encode(Answer(report=report)))
+        except BrokenPipeError:  # nobody waits for it any more; the workers' folders go with the zygote
+            launcher.close()
+            os._exit(0)
 
     def jobs() -> Iterator[session.Job]:
         while (body := _read(orders)) is not None:

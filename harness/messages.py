@@ -147,6 +147,8 @@ INTERFACE = {
     "ui.isolation.less": "Isolation: {isolation} (`python grade.py doctor` says what this machine offers)",
     "ui.told-in-full": "The first {count} are told in full; -v tells all.",
     "ui.score": "Score {earned} / {possible}",
+    "ui.score.bonus": "bonus {earned} / {possible}",
+    "ui.bonus": "{title} (bonus)",
     "ui.undecided": "({points} points not decided yet)",
     "ui.next": "Next:",
     "ui.next.write": "write {function} in {file}, line {line}.",

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from harness.i18n import Translator
 from harness.outcome import UNDECIDED, Frame, Status
-from harness.report import CheckResult, ExerciseResult, Report, for_student
+from harness.report import CheckResult, ExerciseResult, Report, for_student, points
 from harness.text import ci_guard, terminal
 from harness.wrapping import Prose
 
@@ -24,17 +24,17 @@ _MARKS = {Status.PASSED: ("✓", "+", "green"), Status.NOT_STARTED: ("·", "-", 
           Status.PENDING: ("…", ".", "yellow"), Status.GRADER_ERROR: ("!", "!", "yellow")}  # fmt: skip
 
 
-def show(report: Report, console: Console, *, verbose: bool = False, language: str = "en") -> None:
+def show(report: Report, console: Console, *, verbose: bool = False, words: Translator | None = None) -> None:
     """Print a report: exercises with their checks, then what did not pass, then the score and the next step.
 
     Args:
         report: what to show.
         console: plain when it is not a terminal or NO_COLOR is set; rich sees to that.
         verbose: with what the submission printed, and its whole tracebacks.
-        language: one of `harness.i18n.LANGUAGES`.
+        words: in which language; English by default.
     """
-    say = _Teller(console, Translator(language))
-    words = say.words
+    words = words or Translator()
+    say = _Teller(console, words)
     report = for_student(report)
     title = words.title(report.course.id, report.course.title)
     console.print(Prose.assemble(_text(title, "bold"), "  ", _text(report.submission.name)))
@@ -42,8 +42,11 @@ def show(report: Report, console: Console, *, verbose: bool = False, language: s
         console.print(_text(words.ui("ui.note", text=words.text(note)), "yellow"))
     told = 0
     titles = {check.id: check.title for exercise in report.exercises for check in exercise.checks}
+    before = None
     for exercise in report.exercises:
-        console.print()
+        if before is None or not (_untouched(before) and _untouched(exercise)):
+            console.print()
+        before = exercise
         console.print(_table(exercise, say))
         elsewhere = _told_elsewhere(exercise)
         if elsewhere:
@@ -90,7 +93,14 @@ def _table(exercise: ExerciseResult, say: _Teller) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     title = words.title(exercise.id, exercise.title)
-    table.add_row("", _text(title, "bold"), "", Text(f"{exercise.earned:g} / {exercise.possible:g}", "bold"))
+    heading = _text(words.ui("ui.bonus", title=title) if exercise.bonus else title, "bold")
+    out_of = f"{exercise.earned:g} / {exercise.possible:g}"
+    if _untouched(exercise):  # one line: what is still to come is no failure
+        mark, plain, style = _MARKS[Status.NOT_STARTED]
+        mark = plain if console.options.ascii_only else mark
+        table.add_row(Text(mark, style), heading, Text(words.ui("ui.status.not_started"), style), Text(out_of, "dim"))
+        return table
+    table.add_row("", heading, "", Text(out_of, "bold"))
     rows = [(check, words.title(check.id, check.title), check.points, check.possible) for check in exercise.checks]
     if _stopped(exercise):
         rows = [(exercise.checks[0], words.ui("ui.all-checks", count=len(rows)), exercise.earned, exercise.possible)]
@@ -108,6 +118,11 @@ def _table(exercise: ExerciseResult, say: _Teller) -> Table:
 def _stopped(exercise: ExerciseResult) -> bool:
     """Whether all of its checks ended in the same way before there was an answer."""
     return len(exercise.checks) > 1 and all(_alike(exercise.checks[0], check) for check in exercise.checks)
+
+
+def _untouched(exercise: ExerciseResult) -> bool:
+    """Whether nothing of it has been written yet."""
+    return bool(exercise.checks) and all(check.status is Status.NOT_STARTED for check in exercise.checks)
 
 
 def _alike(first: CheckResult, other: CheckResult) -> bool:
@@ -284,6 +299,10 @@ def _isolation(report: Report, words: Translator) -> Prose:
 def _score(report: Report, words: Translator) -> Text:
     score = report.score
     text = Text(words.ui("ui.score", earned=f"{score.earned:g}", possible=f"{score.possible:g}"), "bold")
+    bonus = points(exercise.possible for exercise in report.exercises if exercise.bonus)
+    if bonus:
+        extra = words.ui("ui.score.bonus", earned=f"{score.bonus:g}", possible=f"{bonus:g}")
+        text = Text.assemble(text, "  ", (extra, "bold" if score.bonus else "dim"))
     if score.undecided:
         undecided = words.ui("ui.undecided", points=f"{score.undecided:g}")
         return Text.assemble(text, "  ", (undecided, "yellow"))
