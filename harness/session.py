@@ -29,10 +29,10 @@ from harness.diagnosis import Footprint, run_check
 from harness.grading import CheckInfo
 from harness.messages import message
 from harness.oracle import Recording, RecordingLink, ReplayLink
-from harness.outcome import Message, Status
+from harness.outcome import Status
 from harness.plugin import GradingPlugin, info_of
 from harness.problem import Problem
-from harness.report import CheckResult, ExerciseResult, Report, Text
+from harness.report import CheckResult, ExerciseResult, Report, Text, as_text
 from harness.submission import Submission
 from harness.worker.client import LocalLink
 from harness.worker.objects import Objects
@@ -270,11 +270,6 @@ def _result(info: CheckInfo, plugin: GradingPlugin, test: dict[str, Any] | None)
     return result
 
 
-def as_text(said: Message) -> Text:
-    """A message as the report stores it."""
-    return Text(said.id, said.render(), said.params)
-
-
 def _report(job: Job, grouped: list[ExerciseResult], started: str, seconds: float) -> Report:
     bench = job.bench
     adjustments = _follow_through(grouped) if bench.course.follow_through else []
@@ -306,12 +301,18 @@ def _follow_through(grouped: list[ExerciseResult]) -> list[report.Adjustment]:
         report.Adjustment(
             kind="follow-through",
             points=check.possible,
-            reason=as_text(message("follow-through", check=check.title, cause=checks[check.caused_by].title)),
+            reason=_given_back(check, checks[check.caused_by]),
             check=check.id,
         )
         for check in checks.values()
         if check.caused_by and check.status is Status.FAILED and check.possible
     ]
+
+
+def _given_back(check: CheckResult, cause: CheckResult) -> Text:
+    """Why its points are given back. Parameters that are ids are shown as titles, in any language."""
+    said = message("follow-through", check=check.title, cause=cause.title)
+    return Text(said.id, said.render(), {"check": check.id, "cause": cause.id})
 
 
 def _exercise(exercise: Exercise, results: list[CheckResult]) -> ExerciseResult:

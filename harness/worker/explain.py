@@ -10,15 +10,20 @@ from harness.outcome import Frame, Message, Status, Stop, StudentError
 from harness.worker import objects
 from harness.worker.protocol import Import, ProtocolError, Raised, Request
 
+# What the system's refusals say: C's words for ENOMEM, EPERM, EACCES and EFBIG, and torch's own.
+_NO_MEMORY = ("can't allocate memory", "Cannot allocate memory")
+_REFUSED = ("Operation not permitted", "Permission denied")
+_TOO_LARGE = "File too large"
 _SYNTAX = ("SyntaxError", "IndentationError", "TabError")
 
 
-def raise_reply(reply: Raised, what: str) -> NoReturn:
+def raise_reply(reply: Raised, what: str, *, confined: bool = False) -> NoReturn:
     """Turn a reply that carries an exception into the exception that ends a check.
 
     Args:
         reply: what came back.
         what: the expression that was asked for, as a student would write it.
+        confined: it came out of the sandbox, so that "not permitted" is the sandbox's word.
     """
     kind, text = reply.kinds[0], reply.text
     if kind == objects.NO_MODULE:
@@ -31,7 +36,8 @@ def raise_reply(reply: Raised, what: str) -> NoReturn:
     if kind == objects.NOT_DATA:
         raise Stop(Status.FAILED, message("answer.not-data", what=what, got=text))
     trace = tuple(Frame(*frame, column=reply.caret) for frame in reply.trace)
-    raise StudentError(_status(reply), _said(reply, what, trace), kinds=tuple(reply.kinds), said=text, trace=trace)
+    status = _status(reply, confined)
+    raise StudentError(status, _said(reply, what, trace, status), kinds=tuple(reply.kinds), said=text, trace=trace)
 
 
 def timeout(request: Request, seconds: float) -> Message:
@@ -53,8 +59,9 @@ def scratch(limits: Limits) -> Message:
 
 def crashed(request: Request, ending: str) -> Message:
     """The worker ended during this request; `ending` is its exit status or signal."""
-    during = f"importing {request.name}.py" if isinstance(request, Import) else "this call"
-    return message("crashed", during=during, ending=ending)
+    if isinstance(request, Import):
+        return message("crashed.import", name=request.name, ending=ending)
+    return message("crashed.call", ending=ending)
 
 
 def broken_protocol(error: ProtocolError) -> Message:
@@ -62,24 +69,39 @@ def broken_protocol(error: ProtocolError) -> Message:
     return message("blocked.protocol", error=str(error))
 
 
-def _status(reply: Raised) -> Status:
+def _status(reply: Raised, confined: bool) -> Status:
     if reply.stub:
         return Status.NOT_STARTED
-    if "MemoryError" in reply.kinds or "can't allocate memory" in reply.text:
+    system = {"OSError", "RuntimeError"} & set(reply.kinds)  # torch wraps what the system said in RuntimeError
+    if "MemoryError" in reply.kinds or (system and any(text in reply.text for text in _NO_MEMORY)):
         return Status.OUT_OF_MEMORY
+    if confined and system and any(text in reply.text for text in (*_REFUSED, _TOO_LARGE)):
+        return Status.BLOCKED
     return Status.ERROR
 
 
-def _said(reply: Raised, what: str, trace: tuple[Frame, ...]) -> Message:
-    kind, text = reply.kinds[0], reply.text or "(no message)"
-    place = f"{trace[-1].file}, line {trace[-1].line}" if trace else what
+def _said(reply: Raised, what: str, trace: tuple[Frame, ...], status: Status) -> Message:
+    kind, text = reply.kinds[0], reply.text or "..."
+    if status is Status.OUT_OF_MEMORY:
+        return message("out-of-memory", what=what)
+    if status is Status.BLOCKED:
+        if _TOO_LARGE in text:
+            return message("blocked.file", what=what)
+        return message("blocked.refused", what=what, kind=kind, text=text)
+    if not trace:
+        return (
+            message("not-started.bare", what=what)
+            if reply.stub
+            else message("error.raised.bare", what=what, kind=kind, text=text)
+        )
+    file, line = trace[-1].file, trace[-1].line
     if kind in _SYNTAX:
-        return message("error.syntax", place=place, text=text)
+        return message("error.syntax", file=file, line=line, text=text)
     if reply.stub:
-        return message("not-started", function=trace[-1].function if trace else what, place=place)
+        return message("not-started", function=trace[-1].function, file=file, line=line)
     if kind == "ModuleNotFoundError":
-        return message("error.import", place=place, text=text)
-    return message("error.raised", what=what, kind=kind, text=text, place=place)
+        return message("error.import", file=file, line=line, text=text)
+    return message("error.raised", what=what, kind=kind, text=text, file=file, line=line)
 
 
 def _bad_state(text: str, what: str) -> Message:
@@ -89,5 +111,7 @@ def _bad_state(text: str, what: str) -> Message:
     if problem == "shape":
         own, _, wanted = shapes.partition(") ")
         return message("parameters.shape", what=what, name=name, own=own + ")", wanted=wanted)
-    problem = problem if problem in ("missing", "extra") else "not-a-module"
+    if problem == "missing":
+        return message("parameters.missing", what=what, name=name, found=shapes)
+    problem = problem if problem == "extra" else "not-a-module"
     return message(f"parameters.{problem}", what=what, name=name)
