@@ -13,6 +13,7 @@ from harness.oracle import DRAW, Modules, ReferenceLink, check_seed
 from harness.submission import Submission
 from harness.worker import objects
 from harness.worker.client import Check, Handle, Link, LocalLink, Root, Step, WorkerLink
+from harness.worker.guard import Account
 from harness.worker.launch import Launcher
 from harness.worker.protocol import Reply, Request
 
@@ -51,6 +52,7 @@ class Bench:
         )
         self._exercise = ""
         self._link: Link | None = None
+        self._account = Account()
 
     def student(self, info: CheckInfo) -> Root:
         """The submission, ready for this check.
@@ -91,7 +93,7 @@ class Bench:
 
     def _make_link(self) -> Link:
         if self.launcher is not None:
-            return WorkerLink(self.launcher, self.submission.files, self.course.limits)
+            return WorkerLink(self.launcher, self.submission.files, self.course.limits, self._account)
         sources = {
             name.removesuffix(".py"): content.decode("utf-8", "replace")
             for name, content in self.submission.files.items()

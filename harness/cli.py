@@ -122,8 +122,8 @@ def grade(
         _exports().check_format(target, out)
     from harness.submission import read_submission
 
-    words = _words(lang)
     course = read_course_in(course_folder).with_limits(limits)
+    words = _words(lang, course.root)
     chosen = course.select(exercise)
     expected = tuple(dict.fromkeys(name for item in chosen for name in item.files))
     submission = read_submission(path or course.root / "student_template", expected)
@@ -143,7 +143,7 @@ def grade(
     written = json_path or (Path("report.json") if target is None else None)
     unwritten = None if written is None else _write(result, written)  # first: whoever reads may stop reading
     if target is None or out is not None:
-        terminal.show(result, Console(highlight=False), verbose=verbose, language=words.language)
+        terminal.show(result, Console(highlight=False), verbose=verbose, words=words)
     if target is not None:
         _exports().deliver(result, target, out)
     if unwritten is not None:
@@ -215,7 +215,7 @@ def make_launcher(isolation: str | None, start_method: str | None) -> Launcher |
     return launch.launcher(start_method or launch.best_start_method(), isolation)
 
 
-def _words(option: str | None) -> Translator:
+def _words(option: str | None, root: Path | None = None) -> Translator:
     """The language to speak. One that only the locale asks for must fit the encoding of the output."""
     from harness.i18n import Translator, pick_language
 
@@ -225,7 +225,7 @@ def _words(option: str | None) -> Translator:
             "あ汉".encode(sys.stdout.encoding or "ascii")
         except (UnicodeError, LookupError):
             language = "en"
-    return Translator(language)
+    return Translator(language, root)
 
 
 @main.command()
@@ -246,7 +246,7 @@ def show(path: Path, verbose: bool, lang: str | None) -> int:
         raise Problem(f"{path} cannot be read: {error.strerror}.", "Give the report that grading wrote.") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Problem(f"{path} is not a report of this version: {error}", "Grade the work again.") from error
-    terminal.show(result, Console(highlight=False), verbose=verbose, language=words.language)
+    terminal.show(result, Console(highlight=False), verbose=verbose, words=words)
     return PASSED
 
 
@@ -261,8 +261,20 @@ def list_checks(lang: str | None, course_folder: Path | None) -> int:
     from harness import session
     from harness.authoring import tables
 
-    tables.show_checks(course, session.collect(course), Console(highlight=False), _words(lang))
+    tables.show_checks(course, session.collect(course), Console(highlight=False), _words(lang, course.root))
     return PASSED
+
+
+@main.command()
+def doctor() -> int:
+    """Show what this machine offers for keeping submissions apart; status 0 when there is a sandbox, else 1."""
+    from harness import doctor as words
+    from harness.worker import offer
+
+    found = offer.probe()
+    for line in words.lines(found):
+        click.echo(line)
+    return PASSED if found.isolation == "sandbox" else NOT_PASSED
 
 
 @main.command()

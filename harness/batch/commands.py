@@ -133,7 +133,7 @@ def _plan(submissions: Path, layout: str | None, roster: Path | None, course: Co
     from harness.intake import read
     from harness.intake.attempts import arrange
     from harness.intake.roster import read_roster
-    from harness.terminal import harmless
+    from harness.text import terminal as harmless
 
     intake = read(submissions, layout=layout)
     members = read_roster(roster, course.late.zone if course.late is not None else None) if roster is not None else None
