@@ -82,7 +82,7 @@ def test_a_class_is_graded_and_then_nothing_is_left_to_do(undisturbed: tuple[Pat
     submissions, out = undisturbed
     reports = {path.parent.name: json.loads(path.read_bytes()) for path in out.glob("*/report.json")}
     assert {name: report["score"]["final"] for name, report in reports.items()} | {"wrong": 0} == {
-        "right": 100, "template": 0, "heads-only": reports["heads-only"]["score"]["earned"], "wrong": 0,
+        "right": 130, "template": 0, "heads-only": reports["heads-only"]["score"]["earned"], "wrong": 0,
     }  # fmt: skip
     assert 0 < reports["heads-only"]["score"]["final"] < 100 and 0 < reports["wrong"]["score"]["final"] < 100
     assert {report["environment"]["isolation"] for report in reports.values()} == {ISOLATION}
@@ -91,7 +91,7 @@ def test_a_class_is_graded_and_then_nothing_is_left_to_do(undisturbed: tuple[Pat
     assert status == 0 and "4/4" not in said  # no judge was started for anybody
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     summary = json.loads((out / "summary.json").read_bytes())
-    assert summary["results"] == 4 and summary["scores"]["highest"] == 100
+    assert summary["results"] == 4 and summary["scores"]["highest"] == 130  # 100 and the bonus
 
 
 def test_summary_makes_the_figures_anew(undisturbed: tuple[Path, Path]) -> None:
@@ -309,7 +309,7 @@ def test_less_than_a_sandbox_is_refused_unless_it_is_asked_for(
     monkeypatch.setattr(offer, "probe", lambda: weak)
     started: list[str] = []
 
-    def refuse(self: LocalExecutor, jobs: int, isolation: str) -> None:
+    def refuse(self: LocalExecutor, jobs: int, isolation: str, *more: object) -> None:
         started.append(isolation)
         raise KeyboardInterrupt
 
