@@ -124,7 +124,7 @@ def observe_order(of: types.SimpleNamespace) -> dict[str, Callable[[], object]]:
 
     def difference(n_layer: int, first: str, second: str) -> object:
         value = lesson.order_difference(model(n_layer), tokenizer, first, second)
-        return type(value), float(value)
+        return float(value)
 
     def cleared() -> Tensor:
         with torch.enable_grad():
