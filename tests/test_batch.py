@@ -213,7 +213,7 @@ def _kill_at_random(submissions: Path, out: Path, role: str, draw: random.Random
 @pytest.mark.parametrize(
     "roles",
     [
-        pytest.param(["parent", "zygote", "worker"], id="three"),
+        pytest.param(["parent", "zygote", "worker"], id="three", marks=pytest.mark.slow),
         pytest.param(["parent", "zygote", "worker", "judge"] * 5, id="twenty", marks=pytest.mark.slow),
     ],
 )
