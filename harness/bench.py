@@ -16,6 +16,7 @@ from harness.problem import Problem
 from harness.submission import Submission
 from harness.worker import objects
 from harness.worker.client import Check, Handle, Link, LocalLink, Root, Step, WorkerLink
+from harness.worker.guard import Account
 from harness.worker.launch import Launcher
 from harness.worker.protocol import Reply, Request
 
@@ -69,6 +70,7 @@ class Bench:
         self.left_out: LeftOut = {}  # cells of a notebook that no worker runs again
         self._exercise = ""
         self._link: Link | None = None
+        self._account = Account()
 
     def student(self, info: CheckInfo) -> Root:
         """The submission, ready for this check.
@@ -117,7 +119,7 @@ class Bench:
                 self.launcher, self.submission.files, self.course.limits, file, modules, self.left_out
             )  # fmt: skip
         if self.launcher is not None:
-            return WorkerLink(self.launcher, self.submission.files, self.course.limits)
+            return WorkerLink(self.launcher, self.submission.files, self.course.limits, self._account)
         sources = {
             name.removesuffix(".py"): content.decode("utf-8", "replace")
             for name, content in self.submission.files.items()

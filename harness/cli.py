@@ -287,6 +287,18 @@ def list_checks(lang: str | None, course_folder: Path | None) -> int:
 
 
 @main.command()
+def doctor() -> int:
+    """Show what this machine offers for keeping submissions apart; status 0 when there is a sandbox, else 1."""
+    from harness import doctor as words
+    from harness.worker import offer
+
+    found = offer.probe()
+    for line in words.lines(found):
+        click.echo(line)
+    return PASSED if found.isolation == "sandbox" else NOT_PASSED
+
+
+@main.command()
 @_course_option
 def template(course_folder: Path | None) -> int:
     """Make student_template/ from reference/ (for authors)."""

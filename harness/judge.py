@@ -164,8 +164,9 @@ def main() -> None:
     torch.set_num_threads(1)
     from harness.worker import launch
 
-    course = read_course(Path(sys.argv[2]) / "graders")
     launcher = launch.launcher(launch.best_start_method(), sys.argv[1])
+    # Only now: workers inherit what this process held when the zygote was forked, seeds too.
+    course = read_course(Path(sys.argv[2]) / "graders")
     from harness import session
     from harness.bench import Bench
     from harness.submission import Submission
@@ -173,7 +174,11 @@ def main() -> None:
     def answer(report: Report) -> None:
         if launcher.broken:  # what followed was no fault of the submission's, nor of the graders'
             os._exit(1)
-        _write(answers, msgspec.msgpack.encode(Answer(report=report)))
+        try:
+            _write(answers, msgspec.msgpack.encode(Answer(report=report)))
+        except BrokenPipeError:  # nobody waits for it any more; the workers' folders go with the zygote
+            launcher.close()
+            os._exit(0)
 
     def jobs() -> Iterator[session.Job]:
         while (body := _read(orders)) is not None:

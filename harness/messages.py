@@ -29,6 +29,12 @@ ENGLISH = {
     "timeout.call": "This call did not end within {seconds} seconds. Is there a loop that never ends?",
     "timeout.submission": "This submission used up its {seconds} seconds of computing time.",
     "blocked.scratch": "The code wrote more than {mebibytes} MiB or {files} files.",
+    "blocked.refused": "{what} tried something that a submission may not do ({kind}: {text}). While it is graded, code "
+    "may read its own files and Python's libraries and write into the folder it runs in; other files, other programs "
+    "and the network are closed to it.",
+    "blocked.file": "{what} wrote a file larger than a submission may have.",
+    "out-of-memory": "{what} asked for more memory than a submission may have. Look at the shapes that are built "
+    "there.",
     "crashed.import": "The Python process ended while {name}.py was imported ({ending}).",
     "crashed.call": "The Python process ended during this call ({ending}).",
     "blocked.protocol": "The submission wrote to the channel that carries its answers: {error}.",
@@ -157,8 +163,12 @@ INTERFACE = {
     "ui.follows.one": "1 check here fails because of {causes}; mend that first.",
     "ui.follows.many": "{count} checks here fail because of {causes}; mend that first.",
     "ui.printed": "Printed during “{title}”:",
+    "ui.isolation": "Isolation: {isolation}",
+    "ui.isolation.less": "Isolation: {isolation} (`python grade.py doctor` says what this machine offers)",
     "ui.told-in-full": "The first {count} are told in full; -v tells all.",
     "ui.score": "Score {earned} / {possible}",
+    "ui.score.bonus": "bonus {earned} / {possible}",
+    "ui.bonus": "{title} (bonus)",
     "ui.undecided": "({points} points not decided yet)",
     "ui.next": "Next:",
     "ui.next.write": "write {function} in {file}, line {line}.",

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from harness import files
+from harness import files, text
 from harness.outcome import UNDECIDED, Evidence, Frame, Message, Scalar, Status
 from harness.problem import Problem
 
@@ -199,23 +199,7 @@ def passed_everything(report: Report) -> bool:
 
 def to_json(report: Report) -> bytes:
     """The report as UTF-8 JSON, indented for people. All numbers are finite, all text is valid Unicode."""
-    return msgspec.json.format(msgspec.json.encode(_clean(msgspec.to_builtins(report))), indent=2) + b"\n"
-
-
-def _clean(value: Any, named: bool = False) -> Any:
-    """JSON has no infinity and UTF-8 no lone surrogates; both can come out of a submission.
-
-    A number that is not finite becomes null, or, among a message's parameters (`named`), its name: "nan", "inf".
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value) if named else None
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, dict):
-        return {_clean(key): _clean(item, named or key == "params") for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_clean(item, named) for item in value]
-    return value
+    return msgspec.json.format(msgspec.json.encode(text.json_ready(msgspec.to_builtins(report))), indent=2) + b"\n"
 
 
 class _Version(msgspec.Struct):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codeop
-import re
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -12,7 +11,8 @@ from rich.text import Text
 
 from harness.i18n import Translator
 from harness.outcome import UNDECIDED, Frame, Status
-from harness.report import CheckResult, ExerciseResult, Report, for_student
+from harness.report import CheckResult, ExerciseResult, Report, for_student, points
+from harness.text import ci_guard, terminal
 from harness.wrapping import Prose
 
 WIDTH = 100  # of prose and tables, at most
@@ -22,7 +22,6 @@ MESSAGE_LINES, MESSAGE_CHARACTERS = 10, 800
 # Sign, its stand-in where a terminal knows ASCII only, style.
 _MARKS = {Status.PASSED: ("✓", "+", "green"), Status.NOT_STARTED: ("·", "-", "dim"),
           Status.PENDING: ("…", ".", "yellow"), Status.GRADER_ERROR: ("!", "!", "yellow")}  # fmt: skip
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def show(report: Report, console: Console, *, verbose: bool = False, words: Translator | None = None) -> None:
@@ -43,14 +42,17 @@ def show(report: Report, console: Console, *, verbose: bool = False, words: Tran
         console.print(_text(words.ui("ui.note", text=words.text(note)), "yellow"))
     told = 0
     titles = {check.id: check.title for exercise in report.exercises for check in exercise.checks}
+    before = None
     for exercise in report.exercises:
-        console.print()
+        if before is None or not (_untouched(before) and _untouched(exercise)):
+            console.print()
+        before = exercise
         console.print(_table(exercise, say))
         elsewhere = _told_elsewhere(exercise)
         if elsewhere:
             console.print()
             say.prose(_follow(elsewhere, titles, words), "dim")
-        for group in _stories(exercise):
+        for group in [] if _left_out(exercise) else _stories(exercise):
             _tell(say, group, whole=_stopped(exercise), short=told >= IN_FULL and not verbose, verbose=verbose)
             told += 1
         if verbose:
@@ -60,6 +62,7 @@ def show(report: Report, console: Console, *, verbose: bool = False, words: Tran
     console.print()
     if told > IN_FULL and not verbose:
         console.print(_text(words.ui("ui.told-in-full", count=IN_FULL), "dim"))
+    console.print(_isolation(report, words))
     console.print(_score(report, words))
     step = next_step(report, words)
     if step:
@@ -70,6 +73,8 @@ def show(report: Report, console: Console, *, verbose: bool = False, words: Tran
 def next_step(report: Report, words: Translator) -> str:
     """The first thing to do, in one sentence, or "" when every check passed."""
     for exercise in report.exercises:
+        if _left_out(exercise):
+            continue
         for check in exercise.checks:
             if check.status is Status.PASSED or check.status in UNDECIDED:
                 continue
@@ -90,7 +95,15 @@ def _table(exercise: ExerciseResult, say: _Teller) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     title = words.title(exercise.id, exercise.title)
-    table.add_row("", _text(title, "bold"), "", Text(f"{exercise.earned:g} / {exercise.possible:g}", "bold"))
+    heading = _text(words.ui("ui.bonus", title=title) if exercise.bonus else title, "bold")
+    out_of = f"{exercise.earned:g} / {exercise.possible:g}"
+    if _untouched(exercise):  # one line: what is still to come is no failure
+        mark, plain, style = _MARKS[Status.NOT_STARTED]
+        mark = plain if console.options.ascii_only else mark
+        word = words.ui(f"ui.status.{exercise.checks[0].status}")
+        table.add_row(Text(mark, style), heading, Text(word, style), Text(out_of, "dim"))
+        return table
+    table.add_row("", heading, "", Text(out_of, "bold"))
     rows = [(check, words.title(check.id, check.title), check.points, check.possible) for check in exercise.checks]
     if _stopped(exercise):
         rows = [(exercise.checks[0], words.ui("ui.all-checks", count=len(rows)), exercise.earned, exercise.possible)]
@@ -108,6 +121,18 @@ def _table(exercise: ExerciseResult, say: _Teller) -> Table:
 def _stopped(exercise: ExerciseResult) -> bool:
     """Whether all of its checks ended in the same way before there was an answer."""
     return len(exercise.checks) > 1 and all(_alike(exercise.checks[0], check) for check in exercise.checks)
+
+
+def _untouched(exercise: ExerciseResult) -> bool:
+    """Whether nothing of it has been written yet."""
+    stubs = bool(exercise.checks) and all(check.status is Status.NOT_STARTED for check in exercise.checks)
+    return stubs or _left_out(exercise)
+
+
+def _left_out(exercise: ExerciseResult) -> bool:
+    """Whether it is a bonus whose file was not handed in, as whoever does not want it will do."""
+    messages = [check.message.id for check in exercise.checks if check.message is not None]
+    return exercise.bonus and len(messages) == len(exercise.checks) and set(messages) == {"missing.module"}
 
 
 def _alike(first: CheckResult, other: CheckResult) -> bool:
@@ -223,10 +248,10 @@ class _Teller:
 
     def prose(self, text: str, style: str = "") -> None:
         for line in _text(text, style).wrap(self.console, min(self.console.width, WIDTH) - 2):
-            self.console.print(Text("  ").append_text(line))
+            self.console.print(Text("  " + ci_guard(line.plain)).append_text(line))
 
     def code(self, text: str, style: str = "") -> None:
-        self.console.print(_text(f"    {text}", style), soft_wrap=True)  # so that it can be copied
+        self.console.print(_text(f"    {ci_guard(text)}{text}", style), soft_wrap=True)  # so that it can be copied
 
 
 def at_a_prompt(source: str) -> list[str]:
@@ -265,14 +290,8 @@ def plain(text: str) -> Text:
 
 
 def _text(text: str, style: str = "") -> Prose:
-    """`text` for a terminal. Control characters, which can move the cursor or change what was printed, and those that
-    turn the direction of writing are spelled out: most of what is shown was written by a submission."""
-    return Prose(harmless(text), style)
-
-
-def harmless(text: str) -> str:
-    """`text` with such characters spelled out."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    """Most of what is shown was written by a submission."""
+    return Prose(terminal(text), style)
 
 
 def _printed(check: CheckResult, say: _Teller) -> None:
@@ -282,9 +301,18 @@ def _printed(check: CheckResult, say: _Teller) -> None:
         say.code(line)
 
 
+def _isolation(report: Report, words: Translator) -> Prose:
+    kind = report.environment.isolation
+    return _text(words.ui("ui.isolation" if kind == "sandbox" else "ui.isolation.less", isolation=kind), "dim")
+
+
 def _score(report: Report, words: Translator) -> Text:
     score = report.score
     text = Text(words.ui("ui.score", earned=f"{score.earned:g}", possible=f"{score.possible:g}"), "bold")
+    bonus = points(exercise.possible for exercise in report.exercises if exercise.bonus)
+    if bonus:
+        extra = words.ui("ui.score.bonus", earned=f"{score.bonus:g}", possible=f"{bonus:g}")
+        text = Text.assemble(text, "  ", (extra, "bold" if score.bonus else "dim"))
     if score.undecided:
         undecided = words.ui("ui.undecided", points=f"{score.undecided:g}")
         return Text.assemble(text, "  ", (undecided, "yellow"))

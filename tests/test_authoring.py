@@ -30,17 +30,21 @@ def test_the_example_is_proved(command: Command) -> None:
 
 
 def test_the_proof_fails_where_the_graders_are_wrong(command: Command, tmp_path: Path) -> None:
-    """Without its condition, the check of the error gives points to an answer that refuses every temperature."""
+    """Two checks lose the condition that keeps empty answers from points; the page tells of the first."""
     broken = _copy(tmp_path)
     grader = broken / "graders" / "test_temperature.py"
     text = grader.read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if "at 0.5 instead of" not in line and "cold, warm" not in line]
-    assert len(lines) == len(text.splitlines()) - 2
+    weaker = text.replace("before[1:, 1:], after[1:, 1:]", "before[1:], after[1:]")
+    lines = [line for line in weaker.splitlines() if "at 0.5 instead of" not in line and "cold, warm" not in line]
+    assert weaker != text and len(lines) == len(text.splitlines()) - 2
     grader.write_text("\n".join(lines) + "\n", encoding="utf-8")
     shutil.rmtree(broken / "graders" / "misconceptions")
     shutil.rmtree(broken / "graders" / "accepted")
     done = command.run("check-course", "--course", broken, "--jobs", "1", "--quick")
     assert done.status == 1, done.stderr
+    shown = "temperature.identity  temperature.rows gives 2 points\n"
+    assert shown in done.stdout
+    assert f"\n{shown}```" in (ROOT / "docs" / "authoring.md").read_text(encoding="utf-8")
     assert "temperature.always-refuses  temperature.refuses gives 2 points" in done.stdout
 
 

@@ -146,3 +146,48 @@ def test_orders_are_equal_or_different_by_a_wide_margin(dtype: torch.dtype, roun
             assert float(apart.max()) < rounding
         else:
             assert float(apart.min()) > 1e-3
+
+
+# Positions (graders/test_positions.py: NEAR 1e-4 up to position 199, FAR 3e-3 up to 4999)
+
+
+def waves(T: int, C: int, dtype: torch.dtype, form: int = 0, wide: int = 0) -> Tensor:
+    """The sinusoidal encoding with everything computed in `dtype`; with `wide`, the angles of that many channels."""
+    angles = torch.arange(T).to(dtype)[:, None] * frequencies(wide or C, 10000.0, dtype, form)
+    return torch.stack((angles.sin(), angles.cos()), 2).flatten(1)[:, :C].double()
+
+
+@pytest.mark.parametrize("C", [2, 5, 8, 33])
+def test_forms_of_the_sinusoidal_encoding_are_within_the_tolerances(C: int) -> None:
+    for form in (0, 1, 2):
+        error = (waves(5000, C, F32, form) - waves(5000, C, F64)).abs()
+        assert float(error[:200].max()) < 1e-5 and float(error.max()) < 3e-4
+    if C % 2:
+        assert float((waves(200, C, F64, wide=C + 1) - waves(200, C, F64)).abs().max()) > 0.1
+
+
+# Caches (graders/test_cache.py: equal within 1e-9, with turns in float32 within 1e-3; different from 1e-2 on)
+
+
+def test_pieces_equal_one_pass_and_a_restart_differs_by_a_wide_margin() -> None:
+    modules = reference_modules()
+    gpt, cache = modules.load("gpt"), modules.load("cache")
+    config = gpt.GPTConfig(vocab_size=11, n_head=3, n_embd=12, position="rope")
+
+    def in_steps(layer: Callable[..., Tensor], x: Tensor, restart: bool) -> Tensor:
+        kept, steps = cache.KeyValueCache(), []
+        for t in range(x.size(1)):
+            kept.seen = 0 if restart else kept.seen
+            steps.append(layer(x[:, t : t + 1], kept))
+        return torch.cat(steps, 1)
+
+    for seed in range(20):
+        torch.manual_seed(seed)
+        layer, x = cache.CachedRotaryAttention(config).double(), torch.randn(2, 6, 12, dtype=F64)
+        with torch.no_grad():
+            for parameter in layer.parameters():
+                parameter.copy_(torch.randn_like(parameter) * 0.5)
+            whole = layer(x)
+            assert float((whole - in_steps(layer, x, restart=False)).abs().max()) < 1e-13
+            assert float((whole - in_steps(layer, x, restart=True)).abs().max()) > 0.05
+            assert float((whole - layer(x[:, [1, 0, 2, 3, 4, 5]]))[:, -1].abs().max()) > 0.05

@@ -25,16 +25,21 @@ def show_checks(course: Course, checks: list[CheckInfo], console: Console, words
         table.add_column(ratio=1)
         table.add_column(justify="right")
         total = points(check.points for check in own)
+        title = words.title(exercise.id, exercise.title)
         table.add_row(
             Text(exercise.id, "bold"),
-            Prose(words.title(exercise.id, exercise.title), "bold"),
+            Prose(words.ui("ui.bonus", title=title) if exercise.bonus else title, "bold"),
             Text(f"{total:g}", "bold"),
         )
         for check in own:
             table.add_row(check.id, Prose(words.title(check.id, check.title)), f"{check.points:g}")
         console.print(table)
         console.print()
-    console.print(Text(f"{points(check.points for check in checks):g} points"))
+    bonus = {exercise.id for exercise in course.exercise if exercise.bonus}
+    text = f"{points(check.points for check in checks if check.exercise not in bonus):g} points"
+    if bonus:
+        text += f", and {points(check.points for check in checks if check.exercise in bonus):g} bonus points"
+    console.print(Text(text))
 
 
 def show_proof(course: Course, verdicts: Sequence[Verdict], seeds: int, console: Console) -> None:

@@ -15,7 +15,7 @@ from harness.batch.run import How
 from harness.batch.summary import Summary, state
 from harness.outcome import Status
 from harness.report import Report
-from harness.terminal import harmless
+from harness.text import terminal as harmless
 
 _MOST_SHOWN = 5
 
