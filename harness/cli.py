@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 PASSED, NOT_PASSED, NOT_GRADED = 0, 1, 2
 _VERSION_LINE = f"%(prog)s %(version)s, Python {platform.python_version()}"
-_course_option = click.option(
+course_option = click.option(
     "--course", "course_folder", type=click.Path(path_type=Path), metavar="FOLDER",
     help="Another course: a folder with graders/ and reference/. HEADCHECK_COURSE names one for all commands.",
 )  # fmt: skip
 
 
-_language = click.option(
+language_option = click.option(
     "--lang", type=click.Choice(["en", "ja", "zh"]), help="Language; that of your locale by default."
 )
 
@@ -50,7 +50,8 @@ _ELSEWHERE = {
     "export": "harness.export.commands",
     "validate": "harness.export.commands",
     "gradescope": "harness.export.commands",
-    "bundle": "harness.export.commands",
+    "pack": "harness.packing.commands",
+    "bundle": "harness.packing.commands",
 }
 
 
@@ -103,8 +104,8 @@ def main() -> None:
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where --format goes; else printed.")
 @click.option("--feedback", type=click.Path(path_type=Path), metavar="FILE.html",
               help="Write a notebook with the results under its cells.")  # fmt: skip
-@_language
-@_course_option
+@language_option
+@course_option
 def grade(
     path: Path | None,
     exercise: str | None,
@@ -126,10 +127,10 @@ def grade(
     from harness.submission import read_submission
 
     course = read_course_in(course_folder).with_limits(limits)
-    words = _words(lang, course.root)
+    words = translator(lang, course.root)
     chosen = course.select(exercise)
     expected = tuple(dict.fromkeys(name for item in chosen for name in item.files))
-    submission = read_submission(path or course.root / "student_template", expected)
+    submission = read_submission(path or course.root / "student_template", expected, course.root)
     from harness.notebook import choose
 
     notebook = choose.notebook_of(submission.files, course.root)
@@ -157,23 +158,14 @@ def grade(
     if unwritten is not None:
         raise unwritten
     if feedback is not None:
-        _write_feedback(feedback, submission.files[notebook], result, words, course.root)
+        from harness.notebook import feedback as pages
+
+        pages.write(feedback, submission.files[notebook], result, words, course.root)
     if written is not None:
         click.echo(words.ui("ui.report", file=str(written)), err=target is not None)
     if result.review:
         raise Problem(words.ui("ui.review"), words.ui("ui.review.help"))
     return PASSED if report.passed_everything(result) else NOT_PASSED
-
-
-def _write_feedback(path: Path, notebook: bytes, result: Report, words: Translator, root: Path) -> None:
-    from harness import files
-    from harness.notebook import feedback
-
-    html = feedback.page(notebook, result, feedback.names_asked(root / "student_template"), words)
-    try:
-        files.write_atomically(path, html.encode("utf-8", "replace"))
-    except OSError as error:
-        raise Problem(f"{path} could not be written: {error.strerror}.", "Name another with --feedback.") from error
 
 
 def _exports() -> Any:
@@ -236,7 +228,7 @@ def make_launcher(isolation: str | None, start_method: str | None) -> Launcher |
     return launch.launcher(start_method or launch.best_start_method(), isolation)
 
 
-def _words(option: str | None, root: Path | None = None) -> Translator:
+def translator(option: str | None, root: Path | None = None) -> Translator:
     """The language to speak. One that only the locale asks for must fit the encoding of the output."""
     from harness.i18n import Translator, pick_language
 
@@ -252,7 +244,7 @@ def _words(option: str | None, root: Path | None = None) -> Translator:
 @main.command()
 @click.argument("path", metavar="REPORT", type=click.Path(path_type=Path))
 @click.option("-v", "--verbose", is_flag=True, help="Show what the code printed, and whole tracebacks.")
-@_language
+@language_option
 def show(path: Path, verbose: bool, lang: str | None) -> int:
     """Show a stored REPORT (report.json) again, in any of the languages."""
     import msgspec
@@ -260,7 +252,7 @@ def show(path: Path, verbose: bool, lang: str | None) -> int:
 
     from harness import report, terminal
 
-    words = _words(lang)
+    words = translator(lang)
     try:
         result = report.from_json(path.read_bytes())
     except OSError as error:
@@ -272,8 +264,8 @@ def show(path: Path, verbose: bool, lang: str | None) -> int:
 
 
 @main.command(name="list")
-@_language
-@_course_option
+@language_option
+@course_option
 def list_checks(lang: str | None, course_folder: Path | None) -> int:
     """Show the exercises, their checks and points."""
     course = read_course_in(course_folder)
@@ -282,7 +274,7 @@ def list_checks(lang: str | None, course_folder: Path | None) -> int:
     from harness import session
     from harness.authoring import tables
 
-    tables.show_checks(course, session.collect(course), Console(highlight=False), _words(lang, course.root))
+    tables.show_checks(course, session.collect(course), Console(highlight=False), translator(lang, course.root))
     return PASSED
 
 
@@ -299,7 +291,7 @@ def doctor() -> int:
 
 
 @main.command()
-@_course_option
+@course_option
 def template(course_folder: Path | None) -> int:
     """Make student_template/ from reference/ (for authors)."""
     from harness.authoring import lesson
@@ -339,7 +331,7 @@ def translations() -> int:
 @click.option("--quick", is_flag=True, help="One seed instead of ten.")
 @click.option("--exercise", metavar="ID,...", help="These exercises only.")
 @click.option("--jobs", type=click.IntRange(1), help="How many judges; one a core by default.")
-@_course_option
+@course_option
 def check_course(quick: bool, exercise: str | None, jobs: int | None, course_folder: Path | None) -> int:
     """Prove the assignment: right answers pass, wrong ones are caught and named (for authors)."""
     from rich.console import Console
@@ -371,24 +363,6 @@ def schema() -> int:
 
     files.write_atomically(ROOT / "schema" / "report.schema.json", report.schema())
     click.echo("wrote schema/report.schema.json")
-    return PASSED
-
-
-@main.command()
-@click.argument("path", type=click.Path(path_type=Path), required=False)
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE.zip", help="The file to write.")
-@click.option("--anyway", is_flag=True, help="Pack although something is missing or cannot be read.")
-@_course_option
-def pack(path: Path | None, out: Path | None, anyway: bool, course_folder: Path | None) -> int:
-    """Make the one file to hand in from PATH, after checking that all that is needed is in it."""
-    from harness.pack import pack as make
-
-    course = read_course_in(course_folder)
-    target = out or Path(f"{course.id}.zip")
-    packed = make(path or course.root / "student_template", target, course, anyway=anyway)
-    for line in (*packed.troubles, *packed.unwritten):
-        click.echo(line)
-    click.echo(f"wrote {target}: {', '.join(packed.names)}")
     return PASSED
 
 

@@ -88,6 +88,12 @@ ENGLISH = {
     "worked on, the .py files count. To have the notebook graded, hand it in alone.",
     "notebook.notebook-counts": "{notebook} was graded: the course's .py files beside it are as they were handed out.",
     "notebook.several": "There are several notebooks; {notebook} was graded. To have another graded, hand it in alone.",
+    # What is seen when a submission is packed.
+    "pack.missing": "{file} is missing.",
+    "pack.no-bonus": "{file} is not there; only bonus exercises ask for it.",
+    "pack.not-written": "Not written yet: {function} in {file}.",
+    "pack.unreadable": "Python cannot read {file}.",
+    "pack.unreadable.line": "Python cannot read {file}, line {line}.",
     # What could not be read of what was handed in.
     "intake.missing": "{what} is not there any more.",
     "intake.unreadable": "{what} cannot be read: {problem}.",
@@ -175,6 +181,12 @@ INTERFACE = {
     "ui.next.look": "look at “{title}”.",
     "ui.loading": "Loading PyTorch ...",
     "ui.report": "Report: {file}",
+    "ui.pack.wrote": "Wrote {file}: {names}",
+    "ui.pack.nothing": "There is nothing to hand in at {path}.",
+    "ui.pack.nothing.help": "The course asks for {files}.",
+    "ui.pack.help": "Mend that first, or pack it as it is with --anyway.",
+    "ui.pack.differs": "{file} does not read back as what was packed.",
+    "ui.pack.differs.help": "Rename files whose names differ by case alone.",
     "ui.review": "A grader broke down; the report is marked for review.",
     "ui.review.help": "Run again with -v and send the report to your instructor.",
 }

@@ -80,7 +80,7 @@ class Budget:
             raise Unreadable(message("intake.too-big", what=self.what, limit=MAX_BYTES // 2**20), help)
 
 
-def read_submission(path: Path, expected: tuple[str, ...]) -> Submission:
+def read_submission(path: Path, expected: tuple[str, ...], root: Path | None = None) -> Submission:
     """Read a folder, a single .py file, a notebook or a .zip.
 
     Hidden files, caches and virtual environments are left out; links are not followed.
@@ -88,6 +88,7 @@ def read_submission(path: Path, expected: tuple[str, ...]) -> Submission:
     Args:
         path: the folder or file.
         expected: the file names that the course asks for.
+        root: of the course; by default as `course_root` says.
 
     Raises:
         Problem: there is nothing there that could be graded.
@@ -98,7 +99,7 @@ def read_submission(path: Path, expected: tuple[str, ...]) -> Submission:
     except OSError as error:
         raise Problem(f"{error.filename or path} could not be read: {error.strerror}.",
                       "Give the folder (or the .py file) that holds your work.") from error  # fmt: skip
-    return from_files(name, found, expected, notes)
+    return from_files(name, found, expected, notes, root)
 
 
 def _read(path: Path, name: str, expected: tuple[str, ...]) -> tuple[dict[str, bytes], list[Message]]:
@@ -124,7 +125,11 @@ def _read(path: Path, name: str, expected: tuple[str, ...]) -> tuple[dict[str, b
 
 
 def from_files(
-    name: str, found: dict[str, bytes], expected: tuple[str, ...], notes: Iterable[Message] = ()
+    name: str,
+    found: dict[str, bytes],
+    expected: tuple[str, ...],
+    notes: Iterable[Message] = (),
+    root: Path | None = None,
 ) -> Submission:
     """A submission of these files, with notes on what is missing or cannot be decoded.
 
@@ -133,12 +138,13 @@ def from_files(
         found: path within the submission, with forward slashes, to content.
         expected: the file names that the course asks for.
         notes: what is known about it already.
+        root: of the course; by default as `course_root` says.
     """
     from harness.notebook import choose  # most submissions have none
 
-    found, settled = choose.settle(found)
+    found, settled = choose.settle(found, root)
     notes = [*notes, *settled]
-    if not choose.notebook_of(found) and not any(name in found for name in expected):
+    if not choose.notebook_of(found, root) and not any(name in found for name in expected):
         notes.append(message("submission.nothing", files=", ".join(expected)))
     for file in expected:
         if file in found and (problem := _unreadable(found[file])):

@@ -172,8 +172,9 @@ def _notebook(
         if shown is not None:
             add(id, v4.new_markdown_cell, texts["look"])
             add(id, v4.new_code_cell, shown[1].strip())
-        add(id, v4.new_markdown_cell, texts["check"])
-        add(id, v4.new_code_cell, f'check("{id}")')
+        if exercise.bundled:  # else students have no checks of it
+            add(id, v4.new_markdown_cell, texts["check"])
+            add(id, v4.new_code_cell, f'check("{id}")')
     metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},

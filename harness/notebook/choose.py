@@ -47,9 +47,14 @@ def notebook_of(files: Mapping[str, bytes], root: Path | None = None) -> str:
     return min(changed or found, key=lambda name: (name.count("/"), not name.startswith("lesson"), name))
 
 
-def settle(files: dict[str, bytes]) -> tuple[dict[str, bytes], list[Message]]:
-    """Apply the rule: the files without .py files that do not count, and what to tell about it."""
-    root = course_root()
+def settle(files: dict[str, bytes], root: Path | None = None) -> tuple[dict[str, bytes], list[Message]]:
+    """Apply the rule: the files without .py files that do not count, and what to tell about it.
+
+    Args:
+        files: of the submission.
+        root: of the course; by default as `course_root` says.
+    """
+    root = root or course_root()
     notebooks = [
         name for name in files if name.lower().endswith(SUFFIX) and not _is_handed_out(name, files[name], root)
     ]
@@ -59,7 +64,7 @@ def settle(files: dict[str, bytes]) -> tuple[dict[str, bytes], list[Message]]:
     if not all(_is_handed_out(name, files[name], root) for name in code):
         return files, [message("notebook.files-count", files=", ".join(code), notebook=", ".join(sorted(notebooks)))]
     kept = {name: data for name, data in files.items() if name not in code}
-    chosen = notebook_of(kept)
+    chosen = notebook_of(kept, root)
     notes = [message("notebook.notebook-counts", notebook=chosen)] if code else []
     notes += [message("notebook.several", notebook=chosen)] if len(notebooks) > 1 else []
     return kept, notes

@@ -16,11 +16,13 @@ from typing import Any
 import jinja2
 import msgspec
 
+from harness import files
 from harness.i18n import Translator
+from harness.messages import message
 from harness.notebook import cells
 from harness.notebook.magics import without_magics
 from harness.problem import Problem
-from harness.report import ExerciseResult, Report, for_student
+from harness.report import ExerciseResult, Report, as_text, for_student
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _BLOCK = """\
@@ -37,12 +39,32 @@ _BLOCK = """\
 {%- if check.message %}<p>{{ words.text(check.message) }}</p>{% endif %}
 {%- if check.evidence %}<pre>{{ words.ui('ui.expected') }}  {{ check.evidence.expected }}
 {{ words.ui('ui.actual') }}  {{ check.evidence.actual }}</pre>{% endif %}
-{%- for frame in check.trace[-1:] %}<pre>{{ frame.file }}, line {{ frame.line }}
+{%- for frame in check.trace[-1:] %}<pre>{{ words.ui('ui.frame', file=frame.file, line=frame.line) }}
 {{ frame.source }}</pre>{% endfor %}
 {%- endif %}</li>
 {%- endfor %}
 </ul>
 </section>"""
+
+
+def write(path: Path, notebook: bytes, report: Report, words: Translator, root: Path) -> None:
+    """Write the page of a notebook.
+
+    Args:
+        path: the file to write.
+        notebook: the submitted file.
+        report: its result.
+        words: the language of the results.
+        root: of the course.
+
+    Raises:
+        Problem: the notebook cannot be read, or the file cannot be written.
+    """
+    html = page(notebook, report, names_asked(root / "student_template"), words)
+    try:
+        files.write_atomically(path, html.encode("utf-8", "replace"))
+    except OSError as error:
+        raise Problem(f"{path} could not be written: {error.strerror}.", "Name another with --feedback.") from error
 
 
 def page(notebook: bytes, report: Report, asked: Mapping[str, Sequence[str]], words: Translator) -> str:
@@ -64,8 +86,8 @@ def page(notebook: bytes, report: Report, asked: Mapping[str, Sequence[str]], wo
         cells.read_cells(notebook)
         document = msgspec.json.decode(notebook.removeprefix(b"\xef\xbb\xbf"), type=cells.Document)
     except cells.BadNotebook as error:
-        raise Problem(f"The notebook cannot be read ({error}), so there is no page of it.",
-                      "The report says what is wrong with it.") from error  # fmt: skip
+        said = words.text(as_text(message(f"notebook.{error.reason}", file=report.submission.name)))
+        raise Problem(f"There is no page of this notebook. {said}") from error
     block = jinja2.Environment(autoescape=True).from_string(_BLOCK)
     token = secrets.token_hex(16)  # a mark that the student could not know
     shown = for_student(report).exercises
