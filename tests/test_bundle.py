@@ -369,6 +369,17 @@ def test_a_students_manifest_covers_every_file(bundle: Path, tmp_path: Path) -> 
     check_manifest(unzip(bundle, tmp_path))
 
 
+def test_links_between_the_pages_of_a_bundle_lead_somewhere(unzipped: Path, tmp_path: Path) -> None:
+    instructor.pack(tmp_path / "i.zip", small())
+    for folder in (unzipped, unzip(tmp_path / "i.zip", tmp_path / "i")):
+        links = 0
+        for page in folder.rglob("*.md"):
+            for target in re.findall(r"\]\(([^)\s#:]+)[^)\s:]*\)", page.read_text(encoding="utf-8")):
+                links += 1
+                assert (page.parent / target).exists(), f"{page.relative_to(folder)} links to {target}"
+        assert links > 3
+
+
 def test_a_bundle_is_no_source_of_an_instructors(tmp_path: Path) -> None:
     root = copied(tmp_path)
     shutil.rmtree(root / "reference")

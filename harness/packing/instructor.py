@@ -8,7 +8,7 @@ from harness.course import ROOT, Course
 from harness.packing import contents
 from harness.packing.contents import Content
 
-_MORE = ("requirements-dev.txt", "CHANGELOG.md")
+_MORE = ("requirements-dev.txt", "CHANGELOG.md", "CONTRIBUTING.md")
 _README = """\
 # {title}: for instructors
 

@@ -22,7 +22,7 @@ from harness.packing import contents
 from harness.packing.contents import Content
 from harness.problem import Problem
 
-_PAGES = ("students.md", "instructors.md", "report-schema.md", "threat-model.md")
+_PAGES = ("students.md", "instructors.md", "cluster.md", "report-schema.md", "threat-model.md")  # with all they link to
 _HIDDEN = re.compile(r"""(?m)^hidden[ \t]*=[ \t]*\[(?:[^]#"']|"[^"\n]*"|'[^'\n]*'|#[^\n]*)*\][^\n]*\n""")
 _README = """\
 # {title}
