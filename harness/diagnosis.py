@@ -12,17 +12,19 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from types import ModuleType
+from types import CodeType, ModuleType
 
 import pytest
 import torch
 
+from harness.authoring import touched
 from harness.authoring.variants import Variant
 from harness.bench import Bench
 from harness.observe import Mismatch, alike, observing
 from harness.oracle import Modules
 from harness.outcome import Status
 from harness.plugin import Ended, explain, info_of
+from harness.problem import Problem
 from harness.report import CheckResult, ExerciseResult, Text
 from harness.worker import objects
 from harness.worker.client import Link, LocalLink
@@ -145,10 +147,7 @@ class Diagnosis:
         return known.complete and known.reproduces(footprint)
 
     def _run(self, candidate: Candidate, check: str, bench: Bench, expected: Sequence[object] | None) -> Footprint:
-        # All that a check of this course may import, before anything is patched: a module loaded meanwhile would keep
-        # the patched functions that it imports.
-        needed = {name.removesuffix(".py") for exercise in bench.course.exercise for name in exercise.files}
-        modules = {name: self.modules.load(name) for name in self.modules.sources if name in needed}
+        modules = self._loaded(bench)
         link = LocalLink(objects.Objects(self.modules.load))
         seen: list[object] = []
         try:
@@ -157,6 +156,25 @@ class Diagnosis:
         except Mismatch:
             return Footprint(None, seen, complete=False)
         return Footprint(ended, seen)
+
+    def _loaded(self, bench: Bench) -> dict[str, ModuleType]:
+        # All that a check of this course may import, before anything is patched: a module loaded meanwhile would keep
+        # the patched functions that it imports.
+        needed = {name.removesuffix(".py") for exercise in bench.course.exercise for name in exercise.files}
+        return {name: self.modules.load(name) for name in self.modules.sources if name in needed}
+
+    def called(self, check: str, bench: Bench) -> set[CodeType]:
+        """The code of all functions that a check calls when it runs on the reference.
+
+        Raises:
+            Problem: the reference fails it.
+        """
+        self._loaded(bench)
+        with touched.calls() as called:
+            ended = run_check(self.tests[check], bench, LocalLink(objects.Objects(self.modules.load)))
+        if ended is not None:
+            raise Problem(f"The reference itself fails {check}.", ended.message.render())
+        return called
 
 
 def run_check(item: pytest.Item, bench: Bench, link: Link) -> Ended | None:
