@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import nbconvert
+import nbformat
 import pytest
 
 from harness import report
@@ -107,6 +109,11 @@ WORKING = {
     "written-to-a-file": document(cell("%%writefile gpt.py\n" + GPT)),
     "imports-itself": document(*WHOLE[:2], cell("from gpt import CausalSelfAttention as A\nassert A"), *WHOLE[2:]),
     "missing-package": document(cell("import seaborn_of_the_future as sns\nimport torch\n" + PARTS[0]), *WHOLE[1:]),
+    "draws": document(
+        *WHOLE[:1],
+        cell("%matplotlib notebook\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\n" + PARTS[1]),
+        *WHOLE[2:],
+    ),
     "asks": document(cell("name = input('Who are you?')"), *WHOLE),
     "broken-elsewhere": document(*WHOLE, cell("def broken(:"), cell("1 / 0"), cell("raise SystemExit")),
     "main-block": document(*WHOLE, cell("if __name__ == '__main__':\n    raise RuntimeError")),
@@ -146,6 +153,63 @@ def test_a_clear_message(name: str, judge: JudgeProcess) -> None:
     assert result.score.earned == 0
     assert {check.status for check in result.exercises[0].checks} == {Status.ERROR}
     assert text in said(result) and said(result).startswith("work.ipynb")
+
+
+STRICTER = {"no-metadata", "metadata-of-any-kind", "other-kernel", "byte-order-mark"}  # nbconvert refuses these
+
+
+@pytest.mark.parametrize("name", sorted(WORKING.keys() - STRICTER))
+@pytest.mark.filterwarnings("ignore")  # of ids that are missing or there twice
+def test_cells_are_those_that_nbconvert_exports(name: str) -> None:
+    """The worker reads notebooks with a parser of its own, for time and memory: it finds what the library finds."""
+    exporter = nbconvert.exporters.ScriptExporter(exclude_markdown=True, exclude_raw=True)  # type: ignore[no-untyped-call]
+    notebook = nbformat.reads(WORKING[name].decode("utf-8"), as_version=4)  # type: ignore[no-untyped-call]
+    exported, _ = exporter.from_notebook_node(notebook)
+    found = cells.read_cells(WORKING[name])
+    assert found == [c.source for c in notebook.cells if c.cell_type == "code"]
+    for source in found:
+        if not re.search(r"(?m)^\s*[%!]|\?\s*$|= *!", source):  # nbconvert rewrites magics
+            assert source.strip() in exported
+
+
+def test_reading_has_a_bound_on_memory(judge: JudgeProcess) -> None:
+    """Ten megabytes of empty cells become hundreds in memory. The worker is stopped, and the judge goes on."""
+    many = b'{"nbformat": 4, "cells": [' + b",".join([b'{"cell_type":"raw"}'] * 500_000) + b"]}"
+    result = judged(judge, many, memory_bytes=32 * 2**20)
+    assert {check.status for check in result.exercises[0].checks} <= {Status.ERROR, Status.OUT_OF_MEMORY}
+    assert result.score.earned == 0 and said(result)
+    assert judged(judge, WORKING["cells"]).score.earned == HEADS
+
+
+def test_a_name_that_input_was_to_give_tells_so(judge: JudgeProcess) -> None:
+    """What a cell lacks because it asks somebody is told with the cell and the reason."""
+    result = judged(judge, document(WHOLE[0], cell("size = int(input('How many?'))\n" + PARTS[1]), WHOLE[2]))
+    assert result.score.earned == 0
+    assert "nobody can answer input()" in said(result) and "(cell 2, line 1)" in said(result)
+
+
+SMALL = ROOT / "tests" / "courses" / "pooling"
+
+
+def test_in_a_batch_a_notebook_counts_like_its_files(command: Command, tmp_path: Path) -> None:
+    wrong = "def mean_pool(x, lengths):\n    return x.mean(1)\n"
+    handed_in = tmp_path / "in"
+    for name, file, data in (
+        ("ada", "pooling.py", wrong.encode()),
+        ("ben", "work.ipynb", document(cell("1 / 0"), cell(wrong))),
+        ("cleo", "work.ipynb", b'{"cells": ['),
+    ):
+        (handed_in / name).mkdir(parents=True)
+        (handed_in / name / file).write_bytes(data)
+    out = tmp_path / "out"
+    words = ("batch", handed_in, "--out", out, "--jobs", "1")
+    done = command.run(*words, cwd=tmp_path, env={"HEADCHECK_COURSE": str(SMALL)})
+    assert done.status == 0, done.stderr
+    ada, ben, cleo = (report.from_json((out / n / "report.json").read_bytes()) for n in ("ada", "ben", "cleo"))
+    verdicts = [[(c.status, c.points, c.misconception, c.message) for c in r.exercises[0].checks] for r in (ada, ben)]
+    assert verdicts[0] == verdicts[1] and ada.score.earned == 3
+    assert ben.exercises[0].checks[1].misconception == "pool.padding-counted"
+    assert "damaged" in said(cleo) and cleo.score.earned == 0
 
 
 def test_outputs_of_100_mb_are_refused_with_a_remedy(tmp_path: Path) -> None:
@@ -234,6 +298,15 @@ def test_which_files_count(files: dict[str, bytes], graded: str, notes: list[str
     submission = from_files("work", files, ("gpt.py",))
     assert choose.notebook_of(submission.files) == graded
     assert [note.id for note in submission.notes] == notes
+
+
+def test_which_files_count_is_a_matter_of_the_course() -> None:
+    stub = (SMALL / "student_template" / "pooling.py").read_bytes()
+    for code, note in ((stub, "notebook.notebook-counts"), (b"def mean_pool(): ...", "notebook.files-count")):
+        files = {"pooling.py": code, "a.ipynb": NOTEBOOK}
+        submission = from_files("work", files, ("pooling.py",), root=SMALL)
+        assert [said.id for said in submission.notes] == [note]
+        assert choose.notebook_of(submission.files, SMALL) == ("a.ipynb" if code is stub else "")
 
 
 def test_the_rule_is_shown(command: Command, tmp_path: Path) -> None:
