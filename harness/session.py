@@ -203,7 +203,6 @@ def _run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], root: Pa
     arguments += [word for name in _WITHOUT for word in ("-p", f"no:{name}")]
     paths = [str(root / "graders" / exercise.grader) for exercise in exercises]
     shown = io.StringIO()
-    gc.collect()
     gc.freeze()  # pytest collects garbage several times; over torch's heap that takes longer than the checks
     with _quiet_environment(), contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
         code = pytest.main([*arguments, *more, "--", *paths], plugins=[plugin, broken])
