@@ -23,11 +23,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from harness.worker import serve  # noqa: E402
+from harness.worker.torch_import import import_torch  # noqa: E402
 
-serve.single_thread()  # before torch: children are forked
-
-import torch  # noqa: E402
+import_torch()  # children are forked
 
 from harness import session  # noqa: E402
 from harness.authoring import prove  # noqa: E402
@@ -40,7 +38,7 @@ from harness.submission import Submission  # noqa: E402
 MOST_MILLISECONDS = 100.0  # CPU a failing check
 
 
-class Timed(session._Rounds):
+class Timed(session.Rounds):
     """Judges as `grade` does, and notes the CPU seconds that diagnosis took for each submission."""
 
     def __init__(self, jobs: Iterator[session.Job], spent: list[float]) -> None:
@@ -58,7 +56,6 @@ def main() -> int:
     parser.add_argument("--exercise", metavar="ID,...", help="mistakes of these exercises only")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth of them (default: 1)")
     given = parser.parse_args()
-    torch.set_num_threads(1)
     course = read_course()
     wanted = {exercise.id for exercise in course.select(given.exercise)}
     cases = [case for case in prove.cases(course) if case.kind == "misconception" and case.exercise in wanted][
@@ -88,7 +85,7 @@ def judge(course: Course, cases: Sequence[prove.Case]) -> list[float]:
             bench = Bench(Submission(case.id, case.files), course, None, None, course.seed)
             yield session.Job(bench, tuple(item for item in course.exercise if item.id == case.exercise), deliver)
 
-    session._run_pytest(Timed(jobs(), spent), course.exercise, course.root)
+    session.run_pytest(Timed(jobs(), spent), course.exercise, course.root)
     return [1000 * seconds / count for seconds, count in zip(spent, failing, strict=True)]
 
 

@@ -138,17 +138,18 @@ def grade(
         raise Problem("--feedback is for notebooks, and none is graded here.", "Give the path of the notebook.")
     if sys.stderr.isatty():
         click.echo(words.ui("ui.loading"), err=True)
-    bench = _bench(submission, course, seed, isolation, start_method)
+    bench, aside = _bench(submission, course, seed, isolation, start_method, lanes=len(chosen))
 
     from rich.console import Console
 
     from harness import report, session, terminal
 
     try:
-        result = session.grade(bench, chosen)
+        result = session.grade(bench, chosen, aside)
     finally:
-        if bench.launcher is not None:
-            bench.launcher.close()
+        for launcher in (aside, bench.launcher):  # the younger one holds the other's socket
+            if launcher is not None:
+                launcher.close()
     written = json_path or (Path("report.json") if target is None else None)
     unwritten = None if written is None else _write(result, written)  # first: whoever reads may stop reading
     if target is None or out is not None:
@@ -197,13 +198,26 @@ def _write(result: Report, path: Path) -> Problem | None:
 
 
 def _bench(
-    submission: Submission, course: Course, seed: int | None, isolation: str | None, start_method: str | None
-) -> Bench:
-    """Import torch, fork the zygote, and only then the judging side."""
+    submission: Submission,
+    course: Course,
+    seed: int | None,
+    isolation: str | None,
+    start_method: str | None,
+    *,
+    lanes: int,
+) -> tuple[Bench, Launcher | None]:
+    """Import torch, fork the zygotes, and only then the judging side; with a second launcher if `lanes` and the
+    machine allow two."""
     launcher = make_launcher(isolation, start_method)
+    aside = None
+    if launcher is not None and launcher.method == "fork" and lanes > 1:
+        from harness.worker import launch, offer
+
+        if offer.cores() > 1:
+            aside = launch.launcher("fork", launcher.isolation)
     from harness.bench import Bench
 
-    return Bench(submission, course, launcher, None, course.seed if seed is None else seed)
+    return Bench(submission, course, launcher, None, course.seed if seed is None else seed), aside
 
 
 def make_launcher(isolation: str | None, start_method: str | None) -> Launcher | None:
@@ -211,12 +225,9 @@ def make_launcher(isolation: str | None, start_method: str | None) -> Launcher |
 
     Call it before pytest, the graders or the reference are imported: a forked worker inherits all that is there.
     """
-    from harness.worker import serve
+    from harness.worker.torch_import import import_torch
 
-    serve.single_thread()
-    import torch
-
-    torch.set_num_threads(1)
+    import_torch()
     if isolation == "none":
         return None
     if isolation is None:

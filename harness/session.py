@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import gc
 import io
+import itertools
 import os
 import platform
 import time
@@ -21,7 +22,7 @@ import pytest
 import pytest_jsonreport.plugin  # type: ignore[import-untyped]
 import torch
 
-from harness import VERSION, diagnosis, files, report
+from harness import VERSION, diagnosis, files, lanes, report
 from harness.authoring import recording
 from harness.authoring.variants import load_variants
 from harness.bench import Bench, reference_modules
@@ -36,6 +37,7 @@ from harness.problem import Problem
 from harness.report import CheckResult, ExerciseResult, Report, Text, as_text
 from harness.submission import Submission
 from harness.worker.client import LocalLink
+from harness.worker.launch import Launcher
 from harness.worker.objects import Objects
 
 # pytest plugins that graders do not need: each costs time in a process that holds torch.
@@ -52,23 +54,30 @@ class Job:
         exercises: what to judge.
         deliver: called with the report.
         only: the id of a single check to run.
+        aside: makes the workers of a second lane, in which half of the exercises are judged at the same time.
     """
 
     bench: Bench
     exercises: tuple[Exercise, ...]
     deliver: Callable[[Report], None]
     only: str = ""
+    aside: Launcher | None = None
 
 
-def grade(bench: Bench, exercises: tuple[Exercise, ...]) -> Report:
+def grade(bench: Bench, exercises: tuple[Exercise, ...], aside: Launcher | None = None) -> Report:
     """Judge one submission.
+
+    Args:
+        bench: the submission, its workers and the oracle. It is closed afterwards.
+        exercises: what to judge.
+        aside: makes workers that are used at the same time as the bench's; see harness.lanes.
 
     Raises:
         Problem: the graders themselves cannot be run.
         KeyboardInterrupt: the user stopped it.
     """
     reports: list[Report] = []
-    grade_all([Job(bench, exercises, reports.append)], exercises, root=bench.course.root)
+    grade_all([Job(bench, exercises, reports.append, aside=aside)], exercises, root=bench.course.root)
     return reports[0]
 
 
@@ -85,43 +94,27 @@ def grade_all(jobs: Iterable[Job], exercises: tuple[Exercise, ...], *, warm: boo
         Problem: the graders themselves cannot be run.
         KeyboardInterrupt: the user stopped it.
     """
-    _run_pytest(_Rounds(jobs, warm), exercises, root)
-
-
-def record(course: Course, left_out: set[str]) -> recording.Recorded:
-    """Everything that grading needs of the reference and of the known mistakes, on the course's own seed.
-
-    Args:
-        course: whose reference and misconceptions.
-        left_out: ids of checks that are not to be recorded.
-
-    Raises:
-        Problem: the graders cannot be run, or the reference fails a check.
-    """
-    recorder = _Recording(course, left_out)
-    _run_pytest(recorder, course.exercise, course.root)
-    assert recorder.recorded is not None, "pytest ran the loop"
-    return recorder.recorded
+    run_pytest(Rounds(jobs, warm), exercises, root)
 
 
 def collect(course: Course) -> list[CheckInfo]:
     """Every check of the course, in order, without running one."""
     plugin = GradingPlugin(None)
-    _run_pytest(plugin, course.exercise, course.root, "--collect-only")
+    run_pytest(plugin, course.exercise, course.root, "--collect-only")
     return plugin.checks
 
 
 class _Recorder(pytest_jsonreport.plugin.JSONReport):  # type: ignore[misc]
     """pytest-json-report's record of one round.
 
-    What it does once a session is left out: declaring hooks (`_Rounds` does) and signing up to be removed at the end.
+    What it does once a session is left out: declaring hooks (`Rounds` does) and signing up to be removed at the end.
     """
 
     pytest_addhooks = None
     pytest_configure = None
 
 
-class _Rounds(GradingPlugin):
+class Rounds(GradingPlugin):
     """Runs the collected checks once for each job."""
 
     def __init__(self, jobs: Iterable[Job], warm: bool) -> None:
@@ -140,7 +133,7 @@ class _Rounds(GradingPlugin):
             raise session.Interrupted("the graders could not be collected")
         for job in self.jobs:
             if self.warm and not isinstance(job.bench.oracle, ReplayLink):
-                job.bench.oracle = ReplayLink(self._recording(job.bench, session.items))
+                job.bench.oracle = ReplayLink(self.tapes(job.bench, session.items))
             self.turn_to(job.bench)
             wanted = {exercise.id for exercise in job.exercises}
             items = [
@@ -161,22 +154,53 @@ class _Rounds(GradingPlugin):
         config.pluginmanager.register(recorder)
         try:
             recorder.pytest_sessionstart(session)
-            for item, following in zip(items, [*items[1:], None], strict=True):
-                config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            recorder.pytest_sessionfinish(session)
+            recorded = self._run(session, job, items, recorder)
         finally:
             config.pluginmanager.unregister(recorder)
             reporter = config.pluginmanager.get_plugin("terminalreporter")
             if reporter is not None:
                 reporter.stats.clear()  # it would keep every test of every submission
-        tests = {test["metadata"]["check"]: test for test in recorder.report["tests"] if "metadata" in test}
+        tests = {test["metadata"]["check"]: test for test in recorded if "metadata" in test}
         results = [_result(info, self, tests.get(info.id)) for info in map(info_of, items)]
         grouped = [_exercise(exercise, results) for exercise in job.exercises]
         if any(result.status is not Status.PASSED for result in results) and not job.only:
             self._diagnose(grouped, job.bench, session.items)
         return _report(job, grouped, started.isoformat(timespec="seconds"), time.monotonic() - began)
 
-    def _recording(self, bench: Bench, items: list[pytest.Item]) -> Recording:
+    def _run(
+        self, session: pytest.Session, job: Job, items: list[pytest.Item], recorder: _Recorder
+    ) -> list[dict[str, Any]]:
+        """Run checks; pytest-json-report's record of each."""
+        grouped = [list(group) for _, group in itertools.groupby(items, lambda item: info_of(item).exercise)]
+
+        def work(place: int) -> None:
+            group = grouped[place]
+            for item, following in zip(group, [*group[1:], None], strict=True):
+                session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+
+        def finish() -> list[dict[str, Any]]:
+            recorder.pytest_sessionfinish(session)
+            tests: list[dict[str, Any]] = recorder.report["tests"]
+            return tests
+
+        if job.aside is None or len(grouped) < 2:
+            for place in range(len(grouped)):
+                work(place)
+            return finish()
+
+        @contextlib.contextmanager
+        def aside() -> Iterator[None]:
+            job.bench.launcher = job.aside
+            try:
+                yield
+            finally:
+                job.bench.close()
+
+        there = lanes.share(len(grouped), work, aside, lambda: lanes.Record.of(finish(), self))
+        there.add_to(self)
+        return finish() + there.tests
+
+    def tapes(self, bench: Bench, items: list[pytest.Item]) -> Recording:
         """What the reference says in every check on this seed, asked by letting it take the checks itself.
 
         Raises:
@@ -216,29 +240,13 @@ class _Rounds(GradingPlugin):
         diagnosis.tell(self.diagnosis, grouped, footprints, bench)
 
 
-class _Recording(_Rounds):
-    """Records instead of judging."""
+def run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], root: Path, *more: str) -> None:
+    """Run pytest over the graders of `exercises` with `plugin`, which does the judging.
 
-    def __init__(self, course: Course, left_out: set[str]) -> None:
-        super().__init__((), warm=False)
-        self.course, self.left_out = course, left_out
-        self.recorded: recording.Recorded | None = None
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        if session.testsfailed:
-            raise session.Interrupted("the graders could not be collected")
-        bench = Bench(Submission("reference", {}), self.course, None, None, self.course.seed)
-        tapes = self._recording(bench, session.items)
-        bench.oracle = ReplayLink(tapes)
-        graders = self.course.root / "graders"
-        known = diagnosis.candidates(load_variants(graders / "misconceptions"), load_variants(graders / "accepted"))
-        live = diagnosis.Diagnosis(known, reference_modules(self.course.root / "reference").sources, session.items)
-        self.recorded = recording.record(tapes, live, bench, session.items, self.left_out)
-        return True
-
-
-def _run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], root: Path, *more: str) -> None:
+    Raises:
+        Problem: the graders cannot be run.
+        KeyboardInterrupt: the user stopped it.
+    """
     broken = _Broken()
     arguments = ["-q", "-s", "--tb=short", f"--rootdir={root}", f"--confcutdir={root / 'graders'}", "-c",
                  str(ROOT / "pyproject.toml"), "-o", "addopts=", "--import-mode=importlib",
@@ -247,7 +255,6 @@ def _run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], root: Pa
     arguments += [word for name in _WITHOUT for word in ("-p", f"no:{name}")]
     paths = [str(root / "graders" / exercise.grader) for exercise in exercises]
     shown = io.StringIO()
-    gc.collect()
     gc.freeze()  # pytest collects garbage several times; over torch's heap that takes longer than the checks
     with _quiet_environment(), contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
         code = pytest.main([*arguments, *more, "--", *paths], plugins=[plugin, broken])

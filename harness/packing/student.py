@@ -122,11 +122,13 @@ def _readme(course: Course) -> bytes:
 
 
 def _recording(course: Course) -> bytes:
-    from harness import cli, session
+    from harness import cli
 
     cli.make_launcher("none", None)  # one thread, from before torch is loaded: the same bytes on every machine
+    from harness.authoring.record import record
+
     public = msgspec.structs.replace(course, exercise=tuple(e for e in course.exercise if e.bundled))
-    return msgspec.msgpack.encode(session.record(public, set(course.hidden)))
+    return msgspec.msgpack.encode(record(public, set(course.hidden)))
 
 
 def _secrets(course: Course) -> tuple[str, ...]:
