@@ -8,15 +8,20 @@ from __future__ import annotations
 import ast
 import gettext
 import io
+import json
+import os
 import re
 import struct
+import subprocess
+import sys
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from harness.authoring.recording import FILE
+from harness.authoring.recording import FILE, Recorded
 from harness.course import Course
 from harness.packing import contents
 from harness.packing.contents import Content
@@ -24,6 +29,12 @@ from harness.problem import Problem
 
 _PAGES = ("students.md", "instructors.md", "cluster.md", "report-schema.md", "threat-model.md")  # with all they link to
 _HIDDEN = re.compile(r"""(?m)^hidden[ \t]*=[ \t]*\[(?:[^]#"']|"[^"\n]*"|'[^'\n]*'|#[^\n]*)*\][^\n]*\n""")
+_LIST = """
+import json
+from harness import session
+from harness.course import read_course
+print(json.dumps([check.id for check in session.collect(read_course())]))
+"""
 _README = """\
 # {title}
 
@@ -61,12 +72,14 @@ def pack(out: Path, course: Course) -> list[str]:
 
     Raises:
         Problem: there is no reference or the template is not what it gives, the graders cannot be run, the reference
-            fails a check, something of what is kept back is still in it, or the file cannot be written.
+            fails a check, the bundle would hold a check that is kept back, or does not work, or the file cannot be
+            written.
     """
     contents.need_answers(course)
-    content = public_files(course)
-    _look_for_hidden(content, course)
-    return contents.write(out, content | {FILE.as_posix(): _recording(course)})
+    recorded = _recording(course)
+    content = public_files(course) | {FILE.as_posix(): msgspec.msgpack.encode(recorded)}
+    _try(content, set(recorded.reference.tapes))
+    return contents.write(out, content)
 
 
 def public_files(course: Course) -> Content:
@@ -121,14 +134,14 @@ def _readme(course: Course) -> bytes:
     return text.encode()
 
 
-def _recording(course: Course) -> bytes:
+def _recording(course: Course) -> Recorded:
     from harness import cli
 
     cli.make_launcher("none", None)  # one thread, from before torch is loaded: the same bytes on every machine
     from harness.authoring.record import record
 
     public = msgspec.structs.replace(course, exercise=tuple(e for e in course.exercise if e.bundled))
-    return msgspec.msgpack.encode(record(public, set(course.hidden)))
+    return record(public, set(course.hidden))
 
 
 def _secrets(course: Course) -> tuple[str, ...]:
@@ -136,18 +149,34 @@ def _secrets(course: Course) -> tuple[str, ...]:
     return (*course.hidden, *(exercise.id for exercise in course.exercise if not exercise.bundled))
 
 
-def _look_for_hidden(content: Content, course: Course) -> None:
-    """The last look: a hidden check that is declared in an unusual way was not found, and so not cut out.
+def _try(content: Content, checks: set[str]) -> None:
+    """Unpack the bundle, and let it list its checks in a process of its own.
+
+    Args:
+        content: of the bundle.
+        checks: ids of those that students may have.
 
     Raises:
-        Problem: its id is still there.
+        Problem: it lists others: a hidden check that is declared in an unusual way was not cut out. Or it lists none,
+            because a grader needs something that is not in it.
     """
-    for id in course.hidden:
-        named = re.compile(rb"(?<![\w.-])%s(?![\w-])" % re.escape(id).encode())
+    with tempfile.TemporaryDirectory() as folder:
         for name, data in content.items():
-            if name.startswith(("graders/", "student_template/")) and named.search(data):
-                raise Problem(f"{name} still names the hidden check {id}, so nothing was written.",
-                              "Declare it as @check(\"its id\", ...) above a function of its own.")  # fmt: skip
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        done = subprocess.run(
+            [sys.executable, "-c", _LIST], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
+            env={name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "HEADCHECK_COURSE")},
+            check=False,
+        )  # fmt: skip
+    if done.returncode:
+        raise Problem("A grader needs something that the bundle does not hold, so nothing was written.",
+                      (done.stdout + done.stderr)[-2000:])  # fmt: skip
+    found = set(json.loads(done.stdout.splitlines()[-1]))
+    if found != checks:
+        raise Problem(f"The bundle would hold other checks than it should: {', '.join(sorted(found ^ checks))}.",
+                      "Declare a hidden check as @check(\"its id\", ...) above a function of its own.")  # fmt: skip
 
 
 def without_checks(source: str, hidden: set[str]) -> str:
