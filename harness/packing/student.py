@@ -38,7 +38,7 @@ print(json.dumps([check.id for check in session.collect(read_course())]))
 _README = """\
 # {title}
 
-Write your answers in `student_template/` (or in a copy of it), in the .py files or in a notebook, `lesson.ipynb`.
+Write your answers in `student_template/`, or in a copy of it.{notebook}
 
 ## Set up
 
@@ -76,9 +76,10 @@ def pack(out: Path, course: Course) -> list[str]:
             written.
     """
     contents.need_answers(course)
-    recorded = _recording(course)
-    content = public_files(course) | {FILE.as_posix(): msgspec.msgpack.encode(recorded)}
-    _try(content, set(recorded.reference.tapes))
+    content = public_files(course) | {FILE.as_posix(): msgspec.msgpack.encode(_recording(course))}
+    from harness import session  # which loads torch; `_recording` has seen to how
+
+    _try(content, {check.id for check in session.collect(_public(course))} - set(course.hidden))
     return contents.write(out, content)
 
 
@@ -125,7 +126,9 @@ def _template(course: Course) -> Content:
 
 
 def _readme(course: Course) -> bytes:
-    text = _README.format(title=course.title)
+    notebook = " Its notebook, `lesson.ipynb`, has the same exercises as the .py files: choose one or the other."
+    has_one = (course.root / "student_template" / "lesson.ipynb").is_file()
+    text = _README.format(title=course.title, notebook=notebook if has_one else "")
     later = [exercise.title for exercise in course.exercise if not exercise.bundled]
     if later:
         text += f"\nGraded only when it is handed in: {', '.join(later)}.\n"
@@ -140,8 +143,11 @@ def _recording(course: Course) -> Recorded:
     cli.make_launcher("none", None)  # one thread, from before torch is loaded: the same bytes on every machine
     from harness.authoring.record import record
 
-    public = msgspec.structs.replace(course, exercise=tuple(e for e in course.exercise if e.bundled))
-    return record(public, set(course.hidden))
+    return record(_public(course), set(course.hidden))
+
+
+def _public(course: Course) -> Course:
+    return msgspec.structs.replace(course, exercise=tuple(e for e in course.exercise if e.bundled))
 
 
 def _secrets(course: Course) -> tuple[str, ...]:
