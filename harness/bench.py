@@ -121,8 +121,8 @@ class Bench:
         if file and self.launcher is not None:
             modules = sorted(name.removesuffix(".py") for name in choose.course_files(self.course.root))
             return NotebookLink(
-                self.launcher, self.submission.files, self.course.limits, file, modules, self.left_out
-            )  # fmt: skip
+                self.launcher, self.submission.files, self.course.limits, file, modules, self.left_out, self._account
+            )
         if self.launcher is not None:
             return WorkerLink(self.launcher, self.submission.files, self.course.limits, self._account)
         sources = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +48,10 @@ def judge() -> Iterator[JudgeProcess]:
     process.close()
 
 
-def judged(judge: JudgeProcess, data: bytes, **limits: float) -> report.Report:
+def judged(judge: JudgeProcess, data: bytes, exercises: Sequence[str] = ("heads",), **limits: float) -> report.Report:
     course = read_course()
     order = Order(
-        name="work", files={"work.ipynb": data}, exercises=["heads"], seed=course.seed,
+        name="work", files={"work.ipynb": data}, exercises=list(exercises), seed=course.seed,
         limits=msgspec.structs.replace(course.limits, **limits),
     )  # fmt: skip
     result = judge.grade(order)
@@ -251,6 +251,14 @@ def test_too_many_cells_that_never_end_are_given_up(judge: JudgeProcess) -> None
     data = document(*[cell("import os\nos._exit(1)")] * (MAX_LEFT_OUT + 1), *WHOLE)
     result = judged(judge, data)
     assert {check.status for check in result.exercises[0].checks} == {Status.CRASHED}
+
+
+def test_cells_use_up_the_time_of_the_submission(judge: JudgeProcess) -> None:
+    """They run anew for each exercise, and all of that counts together, as with files."""
+    slow = cell("import time\nend = time.process_time() + 4\nwhile time.process_time() < end:\n    pass")
+    result = judged(judge, document(slow, *WHOLE), exercises=["heads", "order"], submission_seconds=6)
+    assert result.score.earned == HEADS
+    assert {check.status for check in result.exercises[1].checks} == {Status.TIMEOUT}
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from harness.course import Limits
 from harness.messages import message
 from harness.notebook import cells
 from harness.outcome import Message, Status, Stop
-from harness.worker import protocol
 from harness.worker.client import WorkerLink
+from harness.worker.guard import Account
 from harness.worker.launch import Launcher, Process
 from harness.worker.protocol import Begin, Import, Open, Raised, Reply, Request, Run, Value
 
@@ -30,13 +30,14 @@ class NotebookLink(WorkerLink):
         file: the notebook among the files.
         modules: names of the course's modules.
         left_out: cells not to run. What is found here is added, for the submission's other workers.
+        account: what the submission has used in other links.
     """
 
     def __init__(
         self, launcher: Launcher, files: Mapping[str, bytes], limits: Limits,
-        file: str, modules: Sequence[str], left_out: LeftOut,
+        file: str, modules: Sequence[str], left_out: LeftOut, account: Account,
     ) -> None:  # fmt: skip
-        super().__init__(launcher, files, limits)
+        super().__init__(launcher, files, limits, account)
         self.file, self.modules, self.left_out = file, list(modules), left_out
         self.ready: Process | None = None  # the worker in which the cells have been run
         self.begin: Begin | None = None
@@ -82,7 +83,7 @@ class NotebookLink(WorkerLink):
     def _ask(self, request: Request) -> object:
         reply = super().perform(request)
         if isinstance(reply, Value):
-            return protocol.unpack(reply.value)
+            return reply.data
         identity = f"notebook.{reply.text}"
         if reply.kinds[0] != cells.BROKEN or identity not in _READING:
             raise Stop(Status.ERROR, message("notebook.damaged", file=self.file))
