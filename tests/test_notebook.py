@@ -373,6 +373,7 @@ def test_feedback_stands_under_the_cells_concerned_and_the_students_html_is_iner
     hint = next(check.hint for check in result.exercises[0].checks if check.hint is not None)
     lowered = html.lower()
     assert "<script" not in lowered and "<img" not in lowered and 'href="javascript' not in lowered
+    assert "<h1>Hi " in html and "&lt;p&gt;" not in html and "&lt;section" not in html
     assert "OUTPUT" not in html and "Content-Security-Policy" in html
     for attribute in re.findall(r"<[^>]*>", lowered):
         assert not re.search(r"\son\w+\s*=", attribute), attribute

@@ -25,6 +25,11 @@ from harness.problem import Problem
 from harness.report import ExerciseResult, Report, as_text, for_student
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+# What Markdown makes. Nothing that runs, loads or is styled by the student.
+_TAGS = ["a", "b", "blockquote", "br", "code", "dd", "del", "div", "dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6",
+         "hr", "i", "li", "ol", "p", "pre", "span", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr",
+         "ul"]  # fmt: skip
+_ATTRIBUTES = {"*": ["class"], "a": ["href", "title"]}
 _BLOCK = """\
 <section style="border-left: 4px solid {{ '#2e7d32' if exercise.earned == exercise.possible else '#c62828' }};
  padding: 0.5em 1em; margin: 1em 0; background: #f7f7f7; color: #111">
@@ -35,7 +40,7 @@ _BLOCK = """\
  {% if check.status != 'passed' %}{{ words.ui('ui.status.' ~ check.status.value) }}, {% endif -%}
  {{ '%g' % check.points }} / {{ '%g' % check.possible }}
 {%- if check.status != 'passed' %}
-{%- if check.hint %}<p>{{ words.text(check.hint) }}</p>{% endif %}
+{%- if check.hint and not check.caused_by %}<p>{{ words.text(check.hint) }}</p>{% endif %}
 {%- if check.message %}<p>{{ words.text(check.message) }}</p>{% endif %}
 {%- if check.evidence %}<pre>{{ words.ui('ui.expected') }}  {{ check.evidence.expected }}
 {{ words.ui('ui.actual') }}  {{ check.evidence.actual }}</pre>{% endif %}
@@ -80,7 +85,9 @@ def page(notebook: bytes, report: Report, asked: Mapping[str, Sequence[str]], wo
         Problem: the notebook cannot be read.
     """
     import nbconvert
+    from nbconvert.preprocessors.sanitize import SanitizeHTML
     from nbformat import v4
+    from pygments.formatters import HtmlFormatter  # nbconvert's cells are coloured by it
 
     try:
         cells.read_cells(notebook)
@@ -100,13 +107,17 @@ def page(notebook: bytes, report: Report, asked: Mapping[str, Sequence[str]], wo
         content += [_mark(v4, token, exercise) for exercise in shown if places[exercise.id] == place]
     content += [_mark(v4, token, exercise) for exercise in shown if places[exercise.id] is None]
     exporter = nbconvert.HTMLExporter(sanitize_html=True, template_name="basic")  # type: ignore[no-untyped-call]
+    cleaner = SanitizeHTML(tags=_TAGS, attributes=_ATTRIBUTES)  # type: ignore[no-untyped-call]
+    # Its own filter takes Markdown's headings and paragraphs for something to be escaped.
+    exporter.register_filter("clean_html", cleaner.sanitize_html_tags)  # type: ignore[no-untyped-call]
     body, _ = exporter.from_notebook_node(v4.new_notebook(cells=content))  # type: ignore[no-untyped-call]
     for exercise in shown:
         told = block.render(exercise=exercise, words=words)
-        body = body.replace(f"{token}-{exercise.id}", told)
+        body = body.replace(f"<p>{token}-{exercise.id}</p>", told)
     title = jinja2.Environment(autoescape=True).from_string("{{ t }}").render(t=report.submission.name)
     policy = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-    head = f'<meta charset="utf-8">{policy}<title>{title}</title><style>pre {{ white-space: pre-wrap }}</style>'
+    colours = f"pre {{ white-space: pre-wrap }}\n{HtmlFormatter().get_style_defs('.highlight')}"
+    head = f'<meta charset="utf-8">{policy}<title>{title}</title><style>{colours}</style>'
     return f"<!doctype html>\n<html><head>{head}</head>\n<body>\n{body}\n</body></html>\n"
 
 
