@@ -121,8 +121,9 @@ def look_for_answers(content: dict[str, bytes], course: Course) -> None:
             for function in variant.functions:
                 source = "\n".join(map(bare, function.source.splitlines()))
                 assert source.count("\n") < 2 or source not in joined, variant.id
-    recording = content[FILE.as_posix()]
-    assert not [line for line in wanted if line.encode() in recording]
+    checks = "\n".join(text for name, text in texts.items() if name.startswith("graders/"))
+    recording = content[FILE.as_posix()]  # it has what the checks say, such as "model(idx) should be a tensor"
+    assert not [line for line in wanted if line.encode() in recording and line not in checks]
 
 
 def contents_of(folder: Path) -> dict[str, bytes]:
