@@ -282,7 +282,7 @@ def test_the_template_as_a_notebook_is_not_started(command: Command, tmp_path: P
     stub = (ROOT / "student_template" / "gpt.py").read_text(encoding="utf-8")
     done, result = grade(command, tmp_path, document(cell(stub)))
     assert {check.status for check in result.exercises[0].checks} == {Status.NOT_STARTED}
-    assert "write __init__ in cell 1" in done.stdout
+    assert "write CausalSelfAttention.__init__ in cell 1" in done.stdout
 
 
 STUB = (ROOT / "student_template" / "gpt.py").read_bytes()
