@@ -17,7 +17,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import NoReturn
 
 import msgspec
@@ -160,30 +160,38 @@ class Notebook:
         return [number for number, source in numbered if source.strip() and number not in left_out]
 
     def run(self, number: int) -> None:
-        """Run one cell. Whatever it raises is kept for those who ask for what it should have defined."""
+        """Run one cell. Whatever it raises is kept for those who ask for what it should have defined.
+
+        An import of a package that is not here costs its names alone, not the cell.
+        """
+        source, file = self._source(number), self._file(number)
         try:
-            body = ast.parse(self._source(number), self._file(number)).body
-            self._run_statements(body, number)
+            code: CodeType | None = compile(source, file, "exec", dont_inherit=True)
+            body: list[ast.stmt] | None = None
+            while code is not None:
+                try:
+                    exec(code, self.names)
+                    return
+                except ModuleNotFoundError as error:
+                    body = self._after(ast.parse(source).body if body is None else body, error)
+                    code = compile(ast.Module(body, []), file, "exec", dont_inherit=True) if body else None
         except BaseException as error:  # noqa: BLE001 - SystemExit ends a cell in Jupyter too, not the notebook
-            self._miss(names_defined(self._source(number)), error)
+            self._miss(names_defined(source), error)
             print(f"cell {number}: {type(error).__name__}", file=sys.stderr)
 
-    def _run_statements(self, body: list[ast.stmt], number: int) -> None:
-        """Run statements in order. An import of a package that is not here costs its names alone, not the cell."""
-        while body:
-            code = compile(ast.Module(body, []), self._file(number), "exec", dont_inherit=True)
-            try:
-                exec(code, self.names)
-                return
-            except ModuleNotFoundError as error:
-                line = (
-                    error.__traceback__.tb_next.tb_lineno if error.__traceback__ and error.__traceback__.tb_next else 0
-                )
-                at = next((i for i, s in enumerate(body) if s.lineno <= line <= (s.end_lineno or 0)), None)
-                if at is None or not isinstance(body[at], ast.Import | ast.ImportFrom):
-                    raise
-                self._miss(set(_bound(body[at])), error)
-                body = body[at + 1 :]
+    def _after(self, body: list[ast.stmt], error: ModuleNotFoundError) -> list[ast.stmt]:
+        """The statements after an import that failed; its names are missed.
+
+        Raises:
+            ModuleNotFoundError: it came from another statement than an import of the cell's own.
+        """
+        frame = error.__traceback__.tb_next if error.__traceback__ else None
+        line = frame.tb_lineno if frame else 0
+        at = next((i for i, s in enumerate(body) if s.lineno <= line <= (s.end_lineno or 0)), None)
+        if at is None or not isinstance(body[at], ast.Import | ast.ImportFrom):
+            raise error
+        self._miss(set(_bound(body[at])), error)
+        return body[at + 1 :]
 
     def _miss(self, names: set[str], error: BaseException) -> None:
         """Remember why these names are not there; one that an earlier cell defined stays what it is."""
@@ -196,7 +204,7 @@ class Notebook:
         return source
 
     def _file(self, number: int) -> str:
-        return str(self.folder / f"cell {number}")
+        return f"{self.folder}{os.sep}cell {number}"
 
 
 def names_defined(source: str) -> set[str]:

@@ -28,9 +28,9 @@ def without_magics(source: str) -> str:
         body = source[cell.end() :]
         python_file = cell[1] in ("writefile", "file") and cell[2].strip().strip("\"'").endswith(".py")
         return without_magics(body) if cell[1] in _PLAIN or python_file else ""
-    if _LINE.search(source) is None:
-        return source
     lines = source.split("\n")
+    if not any(_LINE.search(line) for line in lines if "%" in line or "!" in line or "?" in line):
+        return source
     number = 0
     while number < len(lines):
         found = _CODE.fullmatch(lines[number])

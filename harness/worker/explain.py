@@ -45,7 +45,7 @@ def timeout(request: Request, seconds: float) -> Message:
     if isinstance(request, Import):
         return message("timeout.import", name=request.name, seconds=seconds)
     if isinstance(request, Run):
-        return message("notebook.timeout", cell=request.cell, seconds=seconds)
+        return message("notebook.timeout", cell=request.cells[0], seconds=seconds)
     return message("timeout.call", seconds=seconds)
 
 
@@ -62,7 +62,7 @@ def scratch(limits: Limits) -> Message:
 def crashed(request: Request, ending: str) -> Message:
     """The worker ended during this request; `ending` is its exit status or signal."""
     if isinstance(request, Run):
-        return message("notebook.crashed", cell=request.cell, ending=ending)
+        return message("notebook.crashed", cell=request.cells[0], ending=ending)
     if isinstance(request, Import):
         return message("crashed.import", name=request.name, ending=ending)
     return message("crashed.call", ending=ending)

@@ -108,9 +108,10 @@ class Objects:
                 assert self.folder is not None, "a notebook lies in a submission's folder"
                 self.notebook = cells.Notebook(self.folder, file, modules, left_out)
                 return self.notebook.cells(left_out)
-            case Run(cell=cell):
+            case Run(cells=numbers):
                 assert self.notebook is not None, "a notebook is opened before its cells are run"
-                self.notebook.run(cell)
+                for number in numbers:
+                    self.notebook.run(number)
                 return None
 
     def _import(self, name: str) -> object:

@@ -104,10 +104,10 @@ class Open(msgspec.Struct, tag=True, frozen=True):
 
 
 class Run(msgspec.Struct, tag=True, frozen=True):
-    """Run one cell of the notebook."""
+    """Run cells of the notebook, one after the other."""
 
     id: int
-    cell: int
+    cells: list[int]
 
 
 Request = Begin | Import | Get | Set | Call | Load | Open | Run
