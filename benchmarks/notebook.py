@@ -1,6 +1,6 @@
 """What a notebook costs a warm batch beyond the same code as .py files, in CPU time.
 
-    python benchmarks/notebook.py [--rounds N]
+    python benchmarks/notebook.py [--rounds N] [--exercise ID,...]
 
 The reference, as its files and as a notebook of one cell for each class and function, goes through one judge in turn
 (A B A B ...), after one warm-up of each. CPU time is that of the judge, its zygote and its workers, from /proc: Linux
@@ -31,17 +31,20 @@ MOST_MS = 50.0
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15, help="pairs that are measured, 5 or more (default: 15)")
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--exercise", metavar="ID,...", help="with the code of these exercises; all by default")
+    arguments = parser.parse_args()
+    rounds = arguments.rounds
     if rounds < 5:
         parser.error("a median of fewer than 5 rounds says little")
     if not Path("/proc/self/stat").exists():
         print("CPU time of ended children is read from /proc, which this system lacks", file=sys.stderr)
         return 2
     course = read_course()
-    names = dict.fromkeys(name for exercise in course.exercise for name in exercise.files)
+    chosen = course.select(arguments.exercise)
+    names = dict.fromkeys(name for exercise in chosen for name in exercise.files)
     files = {name: (ROOT / "reference" / name).read_bytes() for name in names}
     notebook = as_notebook([cell for data in files.values() for cell in cells(data.decode("utf-8"))])
-    exercises = [exercise.id for exercise in course.exercise]
+    exercises = [exercise.id for exercise in chosen]
     judge = JudgeProcess()
     costs: list[tuple[float, float]] = []
     try:
