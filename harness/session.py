@@ -26,18 +26,16 @@ from harness import VERSION, diagnosis, files, lanes, report
 from harness.authoring.variants import load_variants
 from harness.bench import Bench, reference_modules
 from harness.course import ROOT, Course, Exercise
-from harness.diagnosis import Footprint, run_check
+from harness.diagnosis import Footprint, record_check
 from harness.grading import CheckInfo
 from harness.messages import message
-from harness.oracle import Recording, RecordingLink, ReplayLink
+from harness.oracle import Recording, ReplayLink
 from harness.outcome import Status
 from harness.plugin import GradingPlugin, info_of
 from harness.problem import Problem
 from harness.report import CheckResult, ExerciseResult, Report, Text, as_text
 from harness.submission import Submission
-from harness.worker.client import LocalLink
 from harness.worker.launch import Launcher
-from harness.worker.objects import Objects
 
 # pytest plugins that graders do not need: each costs time in a process that holds torch.
 _WITHOUT = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "pastebin", "stepwise",
@@ -207,10 +205,9 @@ class _Rounds(GradingPlugin):
         """
         if bench.seed not in self.recordings:
             recording = Recording(bench.seed)
-            asked = Bench(bench.submission, bench.course, None, RecordingLink(bench.oracle, recording), bench.seed)
-            itself = LocalLink(Objects(reference_modules(bench.course.root / "reference").load))
+            modules = reference_modules(bench.course.root / "reference")
             for item in items:
-                ended = run_check(item, asked, itself)
+                ended = record_check(item, bench, recording, modules)
                 if ended is not None:
                     raise Problem(f"The reference itself fails {info_of(item).id}.", ended.message.render())
             self.recordings[bench.seed] = recording
