@@ -160,7 +160,6 @@ class Diagnosis:
             return Footprint(None, seen, complete=False)
         return Footprint(ended, seen)
 
-
     def _remembering(self, check: str, bench: Bench) -> Bench:
         """A bench whose oracle answers this check from memory: every candidate asks it the same."""
         key = (check, bench.seed)
