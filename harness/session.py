@@ -129,15 +129,15 @@ class _Rounds(GradingPlugin):
         if session.testsfailed:
             raise session.Interrupted("the graders could not be collected")
         for job in self.jobs:
-            if self.warm:
-                job.bench.oracle = ReplayLink(self._recording(job.bench, session.items))
-            self.turn_to(job.bench)
             wanted = {exercise.id for exercise in job.exercises}
             items = [
                 item
                 for item in session.items
                 if info_of(item).exercise in wanted and job.only in ("", info_of(item).id)
             ]
+            if self.warm:
+                job.bench.oracle = ReplayLink(self._recording(job.bench, items))
+            self.turn_to(job.bench)
             try:
                 job.deliver(self._round(session, job, items))
             finally:
@@ -198,20 +198,20 @@ class _Rounds(GradingPlugin):
         return finish() + there.tests
 
     def _recording(self, bench: Bench, items: list[pytest.Item]) -> Recording:
-        """What the reference says in every check on this seed, asked by letting it take the checks itself.
+        """What the reference says in these checks on this seed, asked once by letting it take the checks itself.
 
         Raises:
             Problem: it does not pass one; no mark of this course would be worth anything.
         """
-        if bench.seed not in self.recordings:
-            recording = Recording(bench.seed)
+        recording = self.recordings.setdefault(bench.seed, Recording(bench.seed))
+        new = [item for item in items if info_of(item).id not in recording.tapes]
+        if new:
             modules = reference_modules(bench.course.root / "reference")
-            for item in items:
+            for item in new:
                 ended = record_check(item, bench, recording, modules)
                 if ended is not None:
                     raise Problem(f"The reference itself fails {info_of(item).id}.", ended.message.render())
-            self.recordings[bench.seed] = recording
-        return self.recordings[bench.seed]
+        return recording
 
     def _diagnose(self, grouped: list[ExerciseResult], bench: Bench, items: list[pytest.Item]) -> None:
         root = bench.course.root

@@ -76,12 +76,14 @@ def prove(
 ) -> list[Verdict]:
     """Judge each case on each seed, in parallel.
 
+    A judge takes all cases of one exercise on one seed, for it remembers what the known mistakes give there.
+
     Args:
         course: gives the exercises.
         chosen: what to judge.
         seeds: the first is the course's own; the others must give the same verdicts.
         jobs: how many judges; 0 for one a core.
-        done: called after each case.
+        done: called after each case, on each seed.
 
     Raises:
         Problem: the graders cannot be run, or a judge died twice on the same case.
@@ -91,21 +93,34 @@ def prove(
     for _ in range(jobs):
         judges.put(JudgeProcess(root=course.root))
 
-    def verdict(case: Case) -> Verdict:
+    reports: dict[tuple[Case, int], Report] = {}
+
+    def judge_all(some: Sequence[Case], seed: int) -> None:
         judge = judges.get()
         try:
-            reports = [_grade(judge, case, seed) for seed in seeds]
+            for case in some:
+                reports[case, seed] = _grade(judge, case, seed)
+                done()
         finally:
             judges.put(judge)
-        done()
-        return Verdict(case, tuple(_problems(case, reports, seeds)))
 
+    exercises = dict.fromkeys(case.exercise for case in chosen)
+    stripes = -(-jobs // max(1, len(exercises) * len(seeds)))  # more than one where there is less than a piece a judge
+    pieces = [
+        ([case for case in chosen if case.exercise == exercise][stripe::stripes], seed)
+        for exercise in exercises
+        for seed in seeds
+        for stripe in range(stripes)
+    ]
     with ThreadPoolExecutor(jobs) as pool:
         try:
-            return list(pool.map(verdict, chosen))
+            for running in [pool.submit(judge_all, *piece) for piece in pieces]:
+                running.result()
         finally:
+            pool.shutdown(cancel_futures=True)
             for _ in range(jobs):
                 judges.get().close()
+    return [Verdict(case, tuple(_problems(case, [reports[case, seed] for seed in seeds], seeds))) for case in chosen]
 
 
 def _grade(judge: JudgeProcess, case: Case, seed: int) -> Report:
