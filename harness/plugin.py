@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -78,6 +79,11 @@ class GradingPlugin:
     def draw(self, reference: Root) -> Handle:
         """Seeded inputs: `draw.normal(2, 5, 12)`; see harness.oracle.Draw."""
         return self.bench.inputs(reference)
+
+    @pytest.fixture
+    def handed_in(self) -> Mapping[str, bytes]:
+        """The submitted files, name -> content: for what is read as data, and never run."""
+        return MappingProxyType(self.bench.submission.files)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
