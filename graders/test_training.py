@@ -376,8 +376,8 @@ def poems(student, draw, length=200):
     "training.learns",
     title="A short training run: the loss falls, in training and in validation",
     points=1,
-    hint="A hundred steps are enough for a text of 8 characters in a circle. If the loss stays, look at what the model is "
-    "asked for (cut_windows) and at what the step does.",
+    hint="A hundred steps are enough for a text of 8 characters in a circle. If the loss stays, look at what the model "
+    "is asked for (cut_windows) and at what the step does.",
     reproduce="""
 import torch; from corpus import Data; from gpt import CharTokenizer; from train import *
 text = torch.arange(8).repeat(25); data = Data(CharTokenizer("abcdefgh"), text, text[:41])
@@ -427,7 +427,7 @@ def measured(row, what):
     title="compare: the runs of a seed differ in one setting, and in nothing else",
     points=1,
     hint="Copy the settings with dataclasses.replace, changing the one setting that is compared and the seed. First "
-    "all values with the first seed, then all with the next; `run` is called once for each and its answers are returned.",
+    "all values with the first seed, then all with the next; `run` is called once for each, and its answers come back.",
     reproduce="""
 from dataclasses import asdict; from compare import *
 settings = Settings(steps=7, n_embd=24, seed=9)
@@ -509,7 +509,7 @@ COUNTS = ("steps", "n_head", "n_layer", "n_embd", "block_size", "parameters", "s
     reproduce="""
 import csv, pathlib
 for path in pathlib.Path().rglob("runs.csv"):
-    for row in csv.DictReader(path.open(encoding="utf-8")): print(row["n_head"], row["seed"], row["best_validation_loss"])
+    for row in csv.DictReader(path.open(encoding="utf-8")): print(row["n_head"], row["seed"], row["validation_loss"])
 """,
 )
 def test_results(handed_in):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 
+from harness.authoring.template import find_regions
 from harness.authoring.variants import Variant, load_variants
 from harness.course import ROOT, Course
 from harness.files import read_sources
@@ -50,6 +51,7 @@ def cases(course: Course, root: Path = ROOT) -> list[Case]:
         VariantError: a variant does not fit the reference.
     """
     reference = {name: text.decode("utf-8") for name, text in read_sources(root / "reference", ("*.py",)).items()}
+    template = {name: text.decode("utf-8") for name, text in read_sources(root / "student_template", ("*.py",)).items()}
     whole = {"reference": root / "reference", "template": root / "student_template"}
     found = [
         Case(kind, f"{exercise.id}.{kind}", exercise.id, read_sources(whole[kind], ("*.py",)))
@@ -57,11 +59,15 @@ def cases(course: Course, root: Path = ROOT) -> list[Case]:
         for kind in WHOLE
     ]
     for folder in ("accepted", "misconceptions", "degenerate"):
-        found += [_case(variant, reference) for variant in load_variants(root / "graders" / folder)]
+        found += [_case(variant, reference, template) for variant in load_variants(root / "graders" / folder)]
     return found
 
 
-def _case(variant: Variant, reference: dict[str, str]) -> Case:
+def _case(variant: Variant, reference: dict[str, str], template: dict[str, str]) -> Case:
+    if variant.kind == "degenerate":  # it is to earn nothing: no other file may hold a right answer to its exercise
+        others = [name for name in reference if name != f"{variant.module}.py" and name in template]
+        answered = [n for n in others if any(r.exercise == variant.exercise for r in find_regions(reference[n], n))]
+        reference = {**reference, **{name: template[name] for name in answered}}
     files = {name: text.encode("utf-8") for name, text in variant.apply(reference).items()}
     return Case(variant.kind, variant.id, variant.exercise, files)
 
