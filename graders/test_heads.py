@@ -43,9 +43,7 @@ def attends(attention, x, what="forward(x)"):
     other = x.clone()
     other[:, 0] += 1.0
     moved = expect.tensor(attention(other), x.shape, what=what)
-    expect.varies(
-        y[:, -1], moved[:, -1], by=CHANGES, what=f"{what} at the last position, when the first token changes,"
-    )
+    expect.varies(y[:, -1], moved[:, -1], by=CHANGES, what=f"{what}[:, -1], x[:, 0] += 1")
     return y
 
 
@@ -70,8 +68,15 @@ def test_parameters(student):
         attention = layer(student.gpt, 32, n_head)
         for name, count in (("qkv", 3168), ("proj", 1056)):
             state = expect.handle(getattr(attention, name), what=name).state_dict()
-            what = f"The number of parameters of {name} with {n_head} heads"
-            expect.true(isinstance(state, dict), "{what} cannot be counted.", what=what, expected=str(count), actual="")
+            what = f"sum(p.numel() for p in {name}.parameters()), n_head={n_head}"
+            expect.true(
+                isinstance(state, dict),
+                "heads.parameters.uncountable",
+                "{what} cannot be counted.",
+                what=what,
+                expected=str(count),
+                actual=expect.describe(state),
+            )
             expect.equal(sum(value.numel() for value in state.values()), count, what=what)
 
 
@@ -95,7 +100,7 @@ def test_divides(student):
             lambda n_embd=n_embd, n_head=n_head: layer(student.gpt, n_embd, n_head),
             "ValueError",
             mentions=(n_embd, n_head),
-            what=f"CausalSelfAttention with n_embd={n_embd}, n_head={n_head}",
+            what=f"CausalSelfAttention(config), n_embd={n_embd}, n_head={n_head}",
         )
 
 
@@ -117,7 +122,7 @@ print(layer.split_heads(x)[0, 1, 0])  # head 1 at position 0: channels 8 to 15
 """,
 )
 def test_split_lesson(student, reference, draw):
-    theirs, ours = pair(student, reference, 32, 4)
+    theirs, ours = layer(student.gpt, 32, 4), layer(reference.gpt, 32, 4)
     x = draw.normal(1, 5, 32)
     expect.close(theirs.split_heads(x), ours.split_heads(x), atol=EXACT, what="split_heads(x)")
 
@@ -137,9 +142,9 @@ print(layer.split_heads(x)[0, 0])  # head 0: the first 3 numbers of each row, 0 
 )
 def test_split(student, reference, draw):
     for B, T, H, D in ((2, 3, 5, 4), (3, 7, 2, 5), (2, 1, 3, 4)):
-        theirs, ours = pair(student, reference, H * D, H)
+        theirs, ours = layer(student.gpt, H * D, H), layer(reference.gpt, H * D, H)
         x = draw.normal(B, T, H * D, dtype=torch.float64)
-        expect.close(theirs.split_heads(x), ours.split_heads(x), atol=EXACT, what=f"split_heads(x) with {H} heads")
+        expect.close(theirs.split_heads(x), ours.split_heads(x), atol=EXACT, what=f"split_heads(x), n_head={H}")
 
 
 @check(
@@ -157,9 +162,9 @@ print(layer.merge_heads(x)[0, 0])  # position 0: 0 1 2 of head 0, then 12 13 14 
 )
 def test_merge(student, reference, draw):
     for B, T, H, D in ((1, 5, 4, 8), (2, 3, 5, 4), (3, 7, 2, 5)):
-        theirs, ours = pair(student, reference, H * D, H)
+        theirs, ours = layer(student.gpt, H * D, H), layer(reference.gpt, H * D, H)
         x = draw.normal(B, H, T, D, dtype=torch.float64)
-        expect.close(theirs.merge_heads(x), ours.merge_heads(x), atol=EXACT, what=f"merge_heads(x) with {H} heads")
+        expect.close(theirs.merge_heads(x), ours.merge_heads(x), atol=EXACT, what=f"merge_heads(x), n_head={H}")
 
 
 # attention_weights
@@ -170,10 +175,10 @@ def weights(attention, q, k):
     shape = (*q.shape[:3], q.shape[2])
     what = "attention_weights(q, k)"
     w = expect.tensor(attention.attention_weights(q, k), shape, what=what)
-    expect.same(w, attention.attention_weights(q, k), atol=EXACT, what=f"{what}, called twice,")
+    expect.same(w, attention.attention_weights(q, k), atol=EXACT, what=f"{what} #2")
     for name, other in (("q", (q.flip(-1), k)), ("k", (q, k.flip(-1)))):
         moved = expect.tensor(attention.attention_weights(*other), shape, what=what)
-        expect.varies(w, moved, by=CHANGES, what=f"{what}, when {name} changes,")
+        expect.varies(w, moved, by=CHANGES, what=f"{what}, {name}.flip(-1)")
     return w
 
 
@@ -216,14 +221,15 @@ def test_weights_future(student, draw):
     q, k = draw.normal(1, 4, 5, 8, dtype=torch.float64), draw.normal(1, 4, 5, 8, dtype=torch.float64)
     w = weights(attention, q, k)
     # Fills of -1e5 and lower all underflow to an exact 0.
-    expect.zero(w.triu(1), atol=1e-12, what="The part of attention_weights(q, k) right of the diagonal")
+    expect.zero(w.triu(1), atol=1e-12, what="attention_weights(q, k).triu(1)")
     seen = w[torch.ones(5, 5, dtype=torch.bool).tril().expand_as(w)]
     expect.true(
         bool((seen > 0).all()),
+        "heads.weights-future.hides",
         "{what} hides positions that a row may see, itself included.",
-        what="attention_weights(q, k)",
-        expected="positive weights on and left of the diagonal",
-        actual=f"{int((seen <= 0).sum())} of {seen.numel()} are not",
+        what="attention_weights(q, k).tril()",
+        expected="> 0",
+        actual=f"<= 0: {int((seen <= 0).sum())} / {seen.numel()}",
     )
 
 
@@ -242,7 +248,7 @@ print(layer.attention_weights(q, k)[0, 0, 1])  # q.k is 4 and 8; halved, 2 and 4
 )
 def test_weights(student, reference, draw):
     for B, T, H, D in ((1, 5, 4, 8), (2, 7, 3, 5)):
-        theirs, ours = pair(student, reference, H * D, H)
+        theirs, ours = layer(student.gpt, H * D, H), layer(reference.gpt, H * D, H)
         q, k = draw.normal(B, H, T, D, dtype=torch.float64), draw.normal(B, H, T, D, dtype=torch.float64)
         expect.close(
             theirs.attention_weights(q, k), ours.attention_weights(q, k), atol=F64, what="attention_weights(q, k)"
@@ -269,7 +275,7 @@ def test_forward(student, reference, draw):
     for B, T, H, D in ((2, 7, 3, 4), (1, 5, 4, 8), (3, 6, 1, 10)):
         theirs, ours = pair(student, reference, H * D, H)
         x = draw.normal(B, T, H * D, dtype=torch.float64)
-        expect.close(theirs(x), ours(x), atol=F64, what=f"forward(x) with {H} heads")
+        expect.close(theirs(x), ours(x), atol=F64, what=f"forward(x), n_head={H}")
 
 
 @check(
@@ -292,7 +298,7 @@ def test_constant_tokens(student, reference, draw):
     x = draw.normal(2, 1, C, dtype=torch.float64).expand(2, 5, C).contiguous()
     v = x @ state["qkv.weight"][2 * C :].T + state["qkv.bias"][2 * C :]
     expected = v @ state["proj.weight"].T + state["proj.bias"]
-    expect.close(theirs(x), expected, atol=F64, what="forward(x) for equal tokens")
+    expect.close(theirs(x), expected, atol=F64, what="forward(x), x[:, t] == x[:, 0]")
 
 
 @check(
@@ -316,9 +322,7 @@ def test_causal(student, reference, draw):
         later = x.clone()
         later[:, t:] = draw.normal(2, 6 - t, 12, dtype=torch.float64)
         changed = expect.tensor(theirs(later), x.shape, what="forward(x)")
-        expect.same(
-            y[:, :t], changed[:, :t], atol=F64, what=f"forward(x) before position {t}, when what follows changes,"
-        )
+        expect.same(y[:, :t], changed[:, :t], atol=F64, what=f"forward(x)[:, :{t}], x[:, {t}:] = y[:, {t}:]")
 
 
 @check(
@@ -340,7 +344,7 @@ def test_prefix(student, reference, draw):
     y = attends(theirs, x)
     for t in (1, 2, 4):
         alone = expect.tensor(theirs(x[:, :t]), (2, t, 12), what=f"forward(x[:, :{t}])")
-        expect.same(y[:, :t], alone, atol=F64, what=f"The output of the first {t} tokens")
+        expect.same(y[:, :t], alone, atol=F64, what=f"forward(x)[:, :{t}], forward(x[:, :{t}])")
 
 
 @check(
@@ -371,15 +375,19 @@ def test_independent(student, reference, draw):
         theirs.load_state_dict({**state, "qkv.weight": scaled})
         after = expect.tensor(theirs(x), x.shape, what="forward(x)")
         own = slice(head * D, head * D + D)
+        change = f"qkv.weight[{own.start}:{own.stop}] *= 3"
         expect.varies(
-            before[..., own], after[..., own], by=CHANGES, what=f"The output of head {head}, when its q changes,"
+            before[..., own],
+            after[..., own],
+            by=CHANGES,
+            what=f"forward(x)[..., {own.start}:{own.stop}], {change}",
         )
         others = [c for c in range(C) if not head * D <= c < head * D + D]
         expect.same(
             before[..., others],
             after[..., others],
             atol=F64,
-            what=f"The other heads' output, when head {head}'s q changes,",
+            what=f"forward(x)[..., others], {change}",
         )
 
 
@@ -401,8 +409,8 @@ def test_batch(student, reference, draw):
     x = draw.normal(4, 5, 12, dtype=torch.float64)
     y = attends(theirs, x)
     for row in range(4):
-        alone = expect.tensor(theirs(x[row : row + 1]), (1, 5, 12), what="forward(x) of one sentence")
-        expect.same(y[row : row + 1], alone, atol=F64, what=f"The output of sentence {row}")
+        alone = expect.tensor(theirs(x[row : row + 1]), (1, 5, 12), what=f"forward(x[{row}:{row + 1}])")
+        expect.same(y[row : row + 1], alone, atol=F64, what=f"forward(x)[{row}:{row + 1}], forward(x[{row}:{row + 1}])")
 
 
 @check(
@@ -420,10 +428,10 @@ def test_lengths(student, reference, draw):
     theirs, ours = pair(student, reference, 12, 3, block_size=16)
     for T in range(1, 17):
         x = draw.normal(2, T, 12, dtype=torch.float64)
-        expect.close(theirs(x), ours(x), atol=F64, what=f"forward(x) of {T} tokens")
+        expect.close(theirs(x), ours(x), atol=F64, what=f"forward(x), T={T}")
     theirs, ours = pair(student, reference, 8, 2, block_size=128, dtype=torch.float32)
     x = draw.normal(1, 128, 8)
-    expect.close(theirs(x), ours(x), atol=F32, what="forward(x) of 128 tokens")
+    expect.close(theirs(x), ours(x), atol=F32, what="forward(x), T=128")
 
 
 @check(
@@ -444,5 +452,5 @@ def test_eval(student, reference, draw):
     x = draw.normal(2, 6, 12, dtype=torch.float64)
     y = attends(theirs, x)
     again = expect.tensor(theirs(x), x.shape, what="forward(x)")
-    expect.same(y, again, atol=EXACT, what="forward(x) in eval mode, called twice,")
-    expect.close(y, ours(x), atol=F64, what="forward(x) in eval mode")
+    expect.same(y, again, atol=EXACT, what="forward(x) #2, training=False")
+    expect.close(y, ours(x), atol=F64, what="forward(x), training=False")

@@ -56,7 +56,7 @@ def test_frequencies(student, reference):
         expected = reference.rope.rope_frequencies(head_dim, *base)
         # Neither the order of the pairs nor the direction of the turn matters.
         got = frequencies(student, head_dim, *base).abs().sort(descending=True).values
-        what = f"rope_frequencies({head_dim}, base={(base or [BASE])[0]:g}), divided by base^(-2i/D),"
+        what = f"rope_frequencies({head_dim}, base={(base or [BASE])[0]:g}) / base ** (-2 * i / D)"
         expect.close(got / expected, torch.ones_like(expected), atol=RATIO, what=what)
 
 
@@ -76,8 +76,8 @@ except ValueError as error: print(error)  # should name 5
 def test_odd(student):
     for head_dim in (5, 13, 0):
         even = frequencies(student, 6)  # an even number is no reason to refuse
-        expect.number(even.abs().max(), 1.0, atol=RATIO, what="The largest of rope_frequencies(6)")
-        expect.varies(even[:1], even[1:2], by=CHANGES, what="rope_frequencies(6), from the first pair to the second,")
+        expect.number(even.abs().max(), 1.0, atol=RATIO, what="rope_frequencies(6).abs().max()")
+        expect.varies(even[:1], even[1:2], by=CHANGES, what="rope_frequencies(6)[0], rope_frequencies(6)[1]")
         expect.raises(
             lambda head_dim=head_dim: student.rope.rope_frequencies(head_dim),
             "ValueError",
@@ -99,9 +99,9 @@ def turned(student, x, positions):
     """apply_rope(x, positions), after making sure that positions matter, and nothing but the arguments."""
     y = turn(student, x, positions)
     again = turn(student, x, positions)
-    expect.same(y, again, atol=LENGTHS, what="apply_rope(x, positions), called twice,")
+    expect.same(y, again, atol=LENGTHS, what="apply_rope(x, positions) #2")
     moved = turn(student, x, positions + 1)
-    expect.varies(y, moved, by=CHANGES, what="apply_rope(x, positions), when every position moves by one,")
+    expect.varies(y, moved, by=CHANGES, what="apply_rope(x, positions), positions += 1")
     return y
 
 
@@ -114,11 +114,11 @@ def matrices(student, D, positions, *base, dtype=torch.float64):
     x = torch.eye(D, dtype=dtype)[:, None].expand(D, len(positions), D).contiguous()  # (D, T, D)
     y = turn(student, x, positions, *base)
     again = turn(student, x, positions, *base)
-    expect.same(y, again, atol=LENGTHS, what="apply_rope(x, positions), called twice,")
+    expect.same(y, again, atol=LENGTHS, what="apply_rope(x, positions) #2")
     F = y.permute(1, 2, 0)
-    what = "The dot products of the basis vectors after apply_rope"
+    what = "F.T @ F, F = apply_rope(torch.eye(D), positions)"
     expect.close(F.mT @ F, torch.eye(D, dtype=torch.float64).expand_as(F), atol=LENGTHS, what=what)
-    expect.varies(F[0], F[-1], by=CHANGES, what="apply_rope(x, positions), from one position to another,")
+    expect.varies(F[0], F[-1], by=CHANGES, what="apply_rope(x, positions), positions[0], positions[-1]")
     return F
 
 
@@ -131,7 +131,7 @@ def spectrum(student, D, positions, *base, dtype=torch.float64, atol):
     each = b ** (-torch.arange(0, D, 2, dtype=torch.float64) / D).repeat_interleave(2)  # (D,)
     angles = torch.as_tensor(positions, dtype=torch.float64)[1:, None] * each
     expected = (torch.remainder(angles + math.pi, 2 * math.pi) - math.pi).abs().sort(-1).values
-    what = f"The angles by which apply_rope turns {D} channels, for base {b:g} and positions {positions[1:]}, sorted,"
+    what = f"eigvals(F(m) @ F(0).T).angle(), D={D}, base={b:g}, m={positions[1:]}"
     expect.close(got, expected, atol=atol, what=what)
 
 
@@ -154,7 +154,7 @@ def test_norm(student, draw):
         y = turned(student, x, torch.arange(7))
         lengths = x.double().norm(dim=-1)
         # Lengths are around 3; float32 throughout is wrong by 4e-7.
-        expect.close(y.norm(dim=-1), lengths, atol=1e-5, what="The lengths after apply_rope(x, positions)")
+        expect.close(y.norm(dim=-1), lengths, atol=1e-5, what="apply_rope(x, positions).norm(dim=-1)")
 
 
 @check(
@@ -200,13 +200,12 @@ def test_relative(student, draw):
     q, k = unit(draw, D).expand(T, D).contiguous(), unit(draw, D).expand(T, D).contiguous()
     positions = torch.arange(T)
     scores = turned(student, q, positions) @ turned(student, k, positions).T  # (T, T)
-    expect.tensor(scores, what="The scores of q and k")
-    expect.varies(scores[0], scores[:, 0].flip(0), by=CHANGES, what="The scores of q and k, with the distance,")
-    expect.same(
-        scores[:-1, :-1], scores[1:, 1:], atol=ANGLES, what="The scores of q and k, when both move by one position,"
-    )
+    what = "apply_rope(q, positions) @ apply_rope(k, positions).T"
+    expect.tensor(scores, what=what)
+    expect.varies(scores[0], scores[:, 0].flip(0), by=CHANGES, what=f"{what}, m - n")
+    expect.same(scores[:-1, :-1], scores[1:, 1:], atol=ANGLES, what=f"{what}, positions += 1")
     later = turn(student, q, positions + 50) @ turn(student, k, positions + 50).T
-    expect.same(scores, later, atol=ANGLES, what="The scores of q and k, when both move by 50 positions,")
+    expect.same(scores, later, atol=ANGLES, what=f"{what}, positions += 50")
 
 
 @check(
@@ -226,7 +225,7 @@ def test_composition(student):
     F = matrices(student, 8, list(range(14)))
     G = F @ F[0].T
     for a, b in ((1, 2), (3, 5), (5, 8)):
-        what = f"The turn by {a} positions followed by the turn by {b}, against the turn by {a + b},"
+        what = f"G({a}) @ G({b}), G({a + b}), G(m) = F(m) @ F(0).T"
         expect.close(G[a] @ G[b], G[a + b], atol=ANGLES, what=what)
 
 
@@ -265,10 +264,10 @@ def test_shapes(student, draw):
     y = turned(student, x, positions)
     for index in ((0,), (1, 3), (1, 2, 0)):
         alone = turn(student, x[index], positions)
-        what = f"apply_rope(x, positions) of a part of shape {tuple(x[index].shape)}"
+        what = f"apply_rope(x{list(index)}, positions)"
         expect.same(y[index], alone, atol=LENGTHS, what=what)
     alone = turn(student, x[..., 4:, :], positions[4:])
-    expect.same(y[..., 4:, :], alone, atol=LENGTHS, what="apply_rope(x, positions) of the last position alone")
+    expect.same(y[..., 4:, :], alone, atol=LENGTHS, what="apply_rope(x[..., 4:, :], positions[4:])")
 
 
 @check(
@@ -288,7 +287,7 @@ def test_positions(student):
     F = matrices(student, 6, list(range(8)))
     order = [5, 0, 3, 3, 7, 1]
     shuffled = matrices(student, 6, order)
-    expect.same(F[order], shuffled, atol=LENGTHS, what=f"apply_rope at positions {order}, against 0, 1, ... 7,")
+    expect.same(F[order], shuffled, atol=LENGTHS, what=f"apply_rope(x, torch.tensor({order}))")
     spectrum(student, 6, [0.0, 0.5, 2.25, -3.0, -0.75], atol=ANGLES)
 
 
@@ -329,10 +328,11 @@ def test_dtype(student, draw):
         x = draw.normal(4, 8).clamp(-2, 2).to(dtype)
         exact = turned(student, x.float(), positions)
         name = str(dtype).removeprefix("torch.")
-        got = expect.tensor(function(x, positions), x.shape, dtype=dtype, what=f"apply_rope of a {name} tensor")
+        what = f"apply_rope(x.to(torch.{name}), positions)"
+        got = expect.tensor(function(x, positions), x.shape, dtype=dtype, what=what)
         # bfloat16 keeps 8 bits: values below 3 are rounded by up to 8e-3, and up to three times on the way.
         atol = 0.05 if dtype in (torch.bfloat16, torch.float16) else FAR
-        expect.same(exact, got.double(), atol=atol, what=f"apply_rope of a {name} tensor, against float32,")
+        expect.same(exact, got.double(), atol=atol, what=f"{what}, float32")
 
 
 @check(
@@ -349,9 +349,14 @@ print(y[0] @ y[1] - y[2] @ y[3])  # 100 positions apart both times: 0, but for r
 )
 def test_float64(student):
     F = matrices(student, 8, [0, 100, 27, 127])
-    expect.close(F.mT @ F, torch.eye(8, dtype=torch.float64).expand_as(F), atol=F64, what="Lengths after apply_rope")
+    expect.close(
+        F.mT @ F,
+        torch.eye(8, dtype=torch.float64).expand_as(F),
+        atol=F64,
+        what="F.T @ F, F = apply_rope(torch.eye(8), positions)",
+    )
     near, far = F[0].T @ F[1], F[2].T @ F[3]
-    expect.same(near, far, atol=F64, what="What 100 positions do, from 0 to 100 and from 27 to 127,")
+    expect.same(near, far, atol=F64, what="F(0).T @ F(100), F(27).T @ F(127)")
 
 
 # RotaryCausalSelfAttention
@@ -392,17 +397,18 @@ def scores(layer, q, k):
     y = expect.tensor(layer(identity[None, :T].clone()), (1, T, C), what="forward(x)").double()
     w = y.view(T, H, D)[..., :T].transpose(0, 1)  # (H, T, T)
     seen = torch.ones(T, T, dtype=torch.bool).tril()
-    what = "The attention weights within forward(x)"
-    expect.close(w.sum(-1), torch.ones(H, T, dtype=torch.float64), atol=LENGTHS, what=f"{what}, summed over the keys,")
+    what = "forward(x): softmax(q @ k.T)"
+    expect.close(w.sum(-1), torch.ones(H, T, dtype=torch.float64), atol=LENGTHS, what=f"{what}.sum(-1)")
     expect.true(
         bool((w[:, seen] > 0).all()),
+        "rope.scores.positive",
         "{what} are not all positive where a position may look.",
         what=what,
-        expected="positive",
-        actual=f"{int((w[:, seen] <= 0).sum())} of {w[:, seen].numel()} are not",
+        expected="> 0",
+        actual=f"<= 0: {int((w[:, seen] <= 0).sum())} / {w[:, seen].numel()}",
     )
     s = torch.where(seen, (w / w[..., :1]).log() * D**0.5, 0.0)
-    return expect.tensor(s, what="The scores within forward(x)")  # a weight of 1e-320 is as good as 0
+    return expect.tensor(s, what="forward(x): q @ k.T")  # a weight of 1e-320 is as good as 0
 
 
 def own_scores(student, H, D, rotary_dim=None):
@@ -449,16 +455,16 @@ def test_layer(student, draw):
     layer.to(torch.float64)
     q, k = draw.normal(H, 1, D, dtype=torch.float64), draw.normal(H, 1, D, dtype=torch.float64)
     s = scores(layer, q.expand(H, T, D), k.expand(H, T, D))
-    what = "The score of q and k within forward(x)"
-    expect.varies(s[:, 1:2, 1].expand(H, T - 2), s[:, 2:, 1], by=CHANGES, what=f"{what}, with the distance,")
+    what = "forward(x): q[m] @ k[n]"
+    expect.varies(s[:, 1:2, 1].expand(H, T - 2), s[:, 2:, 1], by=CHANGES, what=f"{what}, m - n")
     # |q| |k| is around 8, and cosines in float32 are wrong by 1e-7.
     own = s[:, 1:, 1:].diagonal(dim1=1, dim2=2)  # (H, T - 1)
-    expect.close(own, (q * k).sum(-1).expand(H, T - 1), atol=1e-5, what=f"{what} at the same position")
-    expect.same(s[:, 1:-1, 1:-1].tril(), s[:, 2:, 2:].tril(), atol=ANGLES, what=f"{what}, one position later,")
+    expect.close(own, (q * k).sum(-1).expand(H, T - 1), atol=1e-5, what=f"{what}, m == n")
+    expect.same(s[:, 1:-1, 1:-1].tril(), s[:, 2:, 2:].tril(), atol=ANGLES, what=f"{what}, m + 1, n + 1")
     H, D = 2, 6
     turns = at_distances(own_scores(student, H, D).sum(0))  # (H, D - 1)
     expected = trace(D, D, torch.arange(D - 1.0, dtype=torch.float64)).expand(H, D - 1)
-    what = "The sum over the channels of each one's score with itself within forward(x), at distances 0, 1, ...,"
+    what = "forward(x): e[i, m] @ e[i, n], sum(i), m - n"
     expect.close(turns, expected, atol=ANGLES, what=what)
 
 
@@ -466,10 +472,10 @@ def aware(layer, x):
     """The output for x, after making sure that the last position's depends on the order of the first two tokens."""
     y = expect.tensor(layer(x), x.shape, what="forward(x)")
     again = expect.tensor(layer(x), x.shape, what="forward(x)")
-    expect.same(y, again, atol=LENGTHS, what="forward(x), called twice,")
+    expect.same(y, again, atol=LENGTHS, what="forward(x) #2")
     swapped = x[:, [1, 0, *range(2, x.size(1))]]
     other = expect.tensor(layer(swapped), x.shape, what="forward(x)")
-    what = "forward(x) at the last position, when the first two tokens change places,"
+    what = "forward(x)[:, -1], x[:, [1, 0, ...]]"
     expect.varies(y[:, -1], other[:, -1], by=1e-6, what=what)  # 0.03 and more with weights drawn as here
     return y
 
@@ -506,7 +512,7 @@ def test_values(student, reference, draw):
     v = x @ state["qkv.weight"][2 * C :].T + state["qkv.bias"][2 * C :]
     expected = v @ state["proj.weight"].T + state["proj.bias"]
     # Weights that sum to 1 give v back to 1e-15, whatever the angles; v turned by one position is wrong by 0.1.
-    expect.close(layer(x), expected, atol=LENGTHS, what="forward(x) for equal tokens")
+    expect.close(layer(x), expected, atol=LENGTHS, what="forward(x), x[:, t] == x[:, 0]")
 
 
 @check(
@@ -526,13 +532,11 @@ def test_rotary_dim(student):
     H, D, R = 2, 6, 4
     each = own_scores(student, H, D, R)  # (D, H, D, D)
     turns = torch.stack([at_distances(one) for one in each])  # (D, H, D - 1)
-    what = "within forward(x), with rotary_dim=4 of 6 channels,"
-    expect.varies(
-        turns[:R, :, 0], turns[:R, :, 1], by=CHANGES, what=f"The scores of channels 0 to 3 {what} with the distance,"
-    )
-    expect.close(turns[R:], torch.ones_like(turns[R:]), atol=1e-5, what=f"The scores of channels 4 and 5 {what}")
+    what = "forward(x), rotary_dim=4, D=6: e[i, m] @ e[i, n]"
+    expect.varies(turns[:R, :, 0], turns[:R, :, 1], by=CHANGES, what=f"{what}, i < 4, m - n")
+    expect.close(turns[R:], torch.ones_like(turns[R:]), atol=1e-5, what=f"{what}, i >= 4")
     expected = trace(D, R, torch.arange(D - 1.0, dtype=torch.float64)).expand(H, D - 1)
-    expect.close(turns.sum(0), expected, atol=ANGLES, what=f"The sum of each channel's score with itself {what}")
+    expect.close(turns.sum(0), expected, atol=ANGLES, what=f"{what}, sum(i), m - n")
 
 
 @check(
@@ -555,9 +559,9 @@ def test_follows(student, reference, draw):
     # Over 200 seeds, with outputs up to 6: float32 is wrong by 1.4e-6, bfloat16 by 0.05.
     for dtype, atol in ((torch.float64, 1e-5), (torch.bfloat16, 0.2)):
         layer.to(dtype)
-        what = f"forward(x) after .to({dtype})"
+        what = f"layer.to({dtype})(x)"
         got = expect.tensor(layer(x.to(dtype)), x.shape, dtype=dtype, what=what)
-        expect.same(y, got, atol=atol, what=f"{what}, against float32,")
+        expect.same(y, got, atol=atol, what=f"{what}, layer(x)")
 
 
 @check(
@@ -590,12 +594,12 @@ def test_sentences(student, reference):
 
     def logits(idx):
         answer = expect.items(model(idx), 2, what="model(idx)")
-        return expect.tensor(answer[0], (*idx.shape, V), what="The logits of RotaryGPT")
+        return expect.tensor(answer[0], (*idx.shape, V), what="RotaryGPT(config)(idx)[0]")
 
     together = logits(texts)
     alone = torch.cat([logits(text[None]) for text in texts])
-    expect.same(together, alone, atol=LENGTHS, what="The logits of RotaryGPT, for a sentence alone and in a batch,")
+    expect.same(together, alone, atol=LENGTHS, what="RotaryGPT(config)(idx)[0], RotaryGPT(config)(idx[:1])[0]")
     last, scale = alone[:, -1], float(alone.abs().max())
     for other in (1, 2):
-        what = "The logits of RotaryGPT at the last position, when the characters before it change places,"
+        what = "RotaryGPT(config)(idx)[0][:, -1], idx[:, [3, 2, 1, 0, 4]]"
         expect.varies(last[0], last[other], by=CHANGES * scale, what=what)

@@ -7,7 +7,9 @@ is forked while this process holds nothing that a submission must not find.
 
 from __future__ import annotations
 
+import importlib
 import io
+import os
 import platform
 import sys
 from pathlib import Path
@@ -16,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness import VERSION
-from harness.defend import commands as defend
-from harness.export import commands as export
 from harness.problem import Problem
 
 if TYPE_CHECKING:
     from harness.bench import Bench
     from harness.course import Course
+    from harness.i18n import Translator
     from harness.report import Report
     from harness.submission import Submission
     from harness.worker.launch import Launcher
@@ -32,14 +33,38 @@ PASSED, NOT_PASSED, NOT_GRADED = 0, 1, 2
 _VERSION_LINE = f"%(prog)s %(version)s, Python {platform.python_version()}"
 
 
+_language = click.option(
+    "--lang", type=click.Choice(["en", "ja", "zh"]), help="Language; that of your locale by default."
+)
+
+# Commands that live elsewhere, by the module that is imported when one is used.
+_ELSEWHERE = {
+    "replay": "harness.defend.commands",
+    "diff": "harness.defend.commands",
+    "export": "harness.export.commands",
+    "validate": "harness.export.commands",
+    "gradescope": "harness.export.commands",
+    "bundle": "harness.export.commands",
+}
+
+
 class _Commands(click.Group):
     """A group whose first word may be a path: `grade.py my_work` is `grade.py grade my_work`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own_options = {"--help", "-h", "--version"}
-        if not args or (args[0] not in self.commands and args[0] not in own_options):
+        if not args or (args[0] not in self.list_commands(ctx) and args[0] not in own_options):
             args = ["grade", *args]
         return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*self.commands, *_ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _ELSEWHERE:
+            command: click.Command = getattr(importlib.import_module(_ELSEWHERE[cmd_name]), cmd_name)
+            return command
+        return super().get_command(ctx, cmd_name)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage(ctx.command_path, "[PATH] [OPTIONS]  |  COMMAND [OPTIONS]")
@@ -70,6 +95,7 @@ def main() -> None:
 @click.option("--start-method", type=click.Choice(["fork", "spawn"]), help="How the worker process starts.")
 @click.option("--format", "target", metavar="TARGET", help="Write gradescope, junit, ctrf, csv or json instead.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where --format goes; else printed.")
+@_language
 def grade(
     path: Path,
     exercise: str | None,
@@ -81,18 +107,21 @@ def grade(
     start_method: str | None,
     target: str | None,
     out: Path | None,
+    lang: str | None,
 ) -> int:
     """Grade PATH: a folder or one .py file; student_template/ by default."""
-    export.check_format(target, out)
+    if target is not None or out is not None:
+        _exports().check_format(target, out)
     from harness.course import read_course
     from harness.submission import read_submission
 
+    words = _words(lang)
     course = read_course().with_limits(limits)
     chosen = course.select(exercise)
     expected = tuple(dict.fromkeys(name for item in chosen for name in item.files))
     submission = read_submission(path, expected)
     if sys.stderr.isatty():
-        click.echo("Loading PyTorch ...", err=True)
+        click.echo(words.ui("ui.loading"), err=True)
     bench = _bench(submission, course, seed, isolation, start_method)
 
     from rich.console import Console
@@ -107,17 +136,21 @@ def grade(
     written = json_path or (Path("report.json") if target is None else None)
     unwritten = None if written is None else _write(result, written)  # first: whoever reads may stop reading
     if target is None or out is not None:
-        terminal.show(result, Console(highlight=False), verbose=verbose)
+        terminal.show(result, Console(highlight=False), verbose=verbose, language=words.language)
     if target is not None:
-        export.deliver(result, target, out)
+        _exports().deliver(result, target, out)
     if unwritten is not None:
         raise unwritten
     if written is not None:
-        click.echo(f"Report: {written}", err=target is not None)
+        click.echo(words.ui("ui.report", file=str(written)), err=target is not None)
     if result.review:
-        raise Problem("A grader broke down; the report is marked for review.",
-                      "Run again with -v and send the report to your instructor.")  # fmt: skip
+        raise Problem(words.ui("ui.review"), words.ui("ui.review.help"))
     return PASSED if report.passed_everything(result) else NOT_PASSED
+
+
+def _exports() -> Any:
+    """The module of exports, which a plain grading does without."""
+    return importlib.import_module("harness.export.commands")
 
 
 def _write(result: Report, path: Path) -> Problem | None:
@@ -164,8 +197,44 @@ def make_launcher(isolation: str | None, start_method: str | None) -> Launcher |
     return launch.launcher(start_method or launch.best_start_method(), isolation)
 
 
+def _words(option: str | None) -> Translator:
+    """The language to speak. One that only the locale asks for must fit the encoding of the output."""
+    from harness.i18n import Translator, pick_language
+
+    language = pick_language(option, os.environ)
+    if option is None:
+        try:
+            "あ汉".encode(sys.stdout.encoding or "ascii")
+        except (UnicodeError, LookupError):
+            language = "en"
+    return Translator(language)
+
+
+@main.command()
+@click.argument("path", metavar="REPORT", type=click.Path(path_type=Path))
+@click.option("-v", "--verbose", is_flag=True, help="Show what the code printed, and whole tracebacks.")
+@_language
+def show(path: Path, verbose: bool, lang: str | None) -> int:
+    """Show a stored REPORT (report.json) again, in any of the languages."""
+    import msgspec
+    from rich.console import Console
+
+    from harness import report, terminal
+
+    words = _words(lang)
+    try:
+        result = report.from_json(path.read_bytes())
+    except OSError as error:
+        raise Problem(f"{path} cannot be read: {error.strerror}.", "Give the report that grading wrote.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Problem(f"{path} is not a report of this version: {error}", "Grade the work again.") from error
+    terminal.show(result, Console(highlight=False), verbose=verbose, language=words.language)
+    return PASSED
+
+
 @main.command(name="list")
-def list_checks() -> int:
+@_language
+def list_checks(lang: str | None) -> int:
     """Show the exercises, their checks and points."""
     from harness.course import read_course
 
@@ -175,7 +244,7 @@ def list_checks() -> int:
     from harness import session
     from harness.authoring import tables
 
-    tables.show_checks(course, session.collect(course), Console(highlight=False))
+    tables.show_checks(course, session.collect(course), Console(highlight=False), _words(lang))
     return PASSED
 
 
@@ -194,6 +263,23 @@ def template() -> int:
     if not written:
         click.echo("student_template/ is up to date.")
     return PASSED
+
+
+@main.command()
+def translations() -> int:
+    """Bring the catalogues of the other languages up to date (for authors)."""
+    try:
+        from harness.authoring import translations
+    except ModuleNotFoundError as error:
+        raise Problem(f"{error.name} is not installed.", "python -m pip install -r requirements-dev.txt") from error
+    from harness.course import ROOT
+
+    for written in translations.update():
+        click.echo(f"wrote {written.relative_to(ROOT)}")
+    missing = translations.missing()
+    for line in missing:
+        click.echo(line)
+    return NOT_PASSED if missing else PASSED
 
 
 @main.command(name="check-course")
@@ -233,11 +319,6 @@ def schema() -> int:
     files.write_atomically(ROOT / "schema" / "report.schema.json", report.schema())
     click.echo("wrote schema/report.schema.json")
     return PASSED
-
-
-main.add_command(defend.replay)
-main.add_command(defend.diff)
-export.register(main)
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -14,7 +14,7 @@ import torch
 
 from harness.messages import message
 from harness.observe import observe
-from harness.outcome import Evidence, Message, Status, Stop, StudentError
+from harness.outcome import Evidence, Message, Scalar, Status, Stop, StudentError
 from harness.worker.client import Handle
 
 
@@ -24,9 +24,9 @@ def tensor(
     """`actual`, if it is a tensor of that shape (and dtype) whose values are all finite."""
     observe(actual)
     if not isinstance(actual, torch.Tensor):
-        _fail("expect.tensor", what, "a tensor", describe(actual))
+        _fail("expect.tensor", what, "Tensor", describe(actual))
     if actual.is_complex():
-        _fail("expect.real", what, "real", _dtype(actual))
+        _fail("expect.real", what, "not is_complex()", _dtype(actual))
     if shape is not None and tuple(actual.shape) != tuple(shape):
         wanted, got = str(tuple(shape)), str(tuple(actual.shape))
         _fail("expect.shape", what, wanted, got)
@@ -38,7 +38,7 @@ def tensor(
         _fail(
             "expect.finite",
             what,
-            "finite numbers",
+            "isfinite",
             _number(actual, where),
             where,
         )
@@ -101,7 +101,7 @@ def real(actual: object, *, what: str) -> float:
     observe(actual)
     value = actual.item() if isinstance(actual, torch.Tensor) and actual.numel() == 1 else actual
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        _fail("expect.real-number", what, "a number",
+        _fail("expect.real-number", what, "float",
               describe(value))  # fmt: skip
     return float(value)
 
@@ -109,7 +109,7 @@ def real(actual: object, *, what: str) -> float:
 def handle(actual: object, *, what: str) -> Handle:
     """`actual`, if it is an object that stays with the student: a model, a layer, a function."""
     if not isinstance(actual, Handle):
-        _fail("expect.handle", what, "an object",
+        _fail("expect.handle", what, "object",
               describe(actual))  # fmt: skip
     return actual
 
@@ -118,8 +118,7 @@ def items(actual: object, length: int, *, what: str) -> Sequence[object]:
     """`actual`, if it is a tuple or a list of that length."""
     observe(actual)
     if not isinstance(actual, tuple | list) or len(actual) != length:
-        _fail("expect.items", what, f"a tuple or list of {length}",
-              describe(actual))  # fmt: skip
+        _fail("expect.items", what, f"len {length}", describe(actual), length=length)
     return actual
 
 
@@ -164,17 +163,26 @@ def varies(first: torch.Tensor, second: torch.Tensor, *, by: float, what: str) -
         _fail(
             "expect.varies",
             what,
-            f"a difference of more than {by:g}",
+            f"> {by:g}",
             f"{error:.3g}",
             tolerance=by,
             error=error,
         )
 
 
-def true(condition: bool, sentence: str, *, what: str, expected: str, actual: str) -> None:
-    """For what no other comparison says. `sentence` is the author's, over `what`, `expected` and `actual`."""
+def true(condition: bool, id: str, sentence: str, *, what: str, expected: str, actual: str) -> None:
+    """For what no other comparison says.
+
+    Args:
+        condition: what must hold.
+        id: of the sentence, for its translations: the check's, a dot and a word.
+        sentence: what to say else, over `what`, `expected` and `actual`.
+        what: the expression, as a student would write it.
+        expected: in code or numbers, as `actual`; words belong into the sentence.
+        actual: what came.
+    """
     if not condition:
-        said = Message("expect.true", sentence, {"what": what, "expected": expected, "actual": actual})
+        said = Message(id, sentence, {"what": what, "expected": expected, "actual": actual})
         raise Stop(Status.FAILED, said, evidence=Evidence(what=what, expected=expected, actual=actual))
 
 
@@ -211,11 +219,11 @@ def raises(call: Callable[[], object], kind: str, *, mentions: Sequence[object] 
 
 
 def describe(value: object) -> str:
-    """A short text for any value a worker can return."""
+    """A short text for any value a worker can return, the same in every language: it is shown as code."""
     if isinstance(value, torch.Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
+        return f"Tensor {tuple(value.shape)}"
     if isinstance(value, tuple | list | dict):
-        return f"a {type(value).__name__} of {len(value)}" if len(repr(value)) > 60 else repr(value)
+        return f"{type(value).__name__}, len {len(value)}" if len(repr(value)) > 60 else repr(value)
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -229,7 +237,7 @@ def _fail(
     *,
     tolerance: float | None = None,
     error: float | None = None,
-    **more: str,
+    **more: Scalar,
 ) -> NoReturn:
     place = "" if where is None else "[" + ", ".join(map(str, where)) + "]"
     said = message(identity, what=what, expected=expected, actual=actual, where=place, **more)

@@ -1,6 +1,7 @@
 """Every sentence that the engine says to a student, by id. Checks bring their own titles and hints.
 
-Ids are what reports store and translations key on: a sentence may be reworded, its id stays.
+Ids are what reports store and translations key on: a sentence may be reworded, its id stays. After a change,
+`python grade.py translations` brings the catalogues of the other languages up to date.
 """
 
 from __future__ import annotations
@@ -9,23 +10,27 @@ from harness.outcome import Message, Scalar
 
 ENGLISH = {
     # What stopped a check.
-    "not-started": "{function} in {place} is not written yet.",
+    "not-started": "{function} in {file}, line {line} is not written yet.",
+    "not-started.bare": "{what} is not written yet.",
     "missing.module": "There is no {file} in this submission.",
     "missing.name": "{owner} has no {name}. Was it renamed or deleted? The graders look for this name.",
-    "parameters.missing": "{what} has no parameter {name}. The docstring fixes the names of the layers, so that known "
-    "weights can be put in.",
+    "parameters.missing": "{what} has no parameter {name}; it has: {found}. The docstring fixes the names of the "
+    "layers, so that known weights can be put in.",
     "parameters.extra": "{what} has a parameter {name} that the exercise does not ask for.",
     "parameters.shape": "The parameter {name} of {what} has shape {own}; it should be {wanted}.",
     "parameters.not-a-module": "{what} is a {name}, not an nn.Module.",
-    "error.syntax": "Python cannot read {place}: {text}",
-    "error.import": "{place}: {text}. Only torch, numpy and Python's own library are there when your work is graded.",
-    "error.raised": "{what} raised {kind}: {text} ({place})",
+    "error.syntax": "Python cannot read {file}, line {line}: {text}",
+    "error.import": "{file}, line {line}: {text}. Only torch, numpy and Python's own library are there when your work "
+    "is graded.",
+    "error.raised": "{what} raised {kind}: {text} ({file}, line {line})",
+    "error.raised.bare": "{what} raised {kind}: {text}",
     "timeout.import": "Importing {name}.py did not end within {seconds} seconds. Is there a loop or a training run at "
     "the top level of the file?",
     "timeout.call": "This call did not end within {seconds} seconds. Is there a loop that never ends?",
     "timeout.submission": "This submission used up its {seconds} seconds of computing time.",
     "blocked.scratch": "The code wrote more than {mebibytes} MiB or {files} files.",
-    "crashed": "The Python process ended during {during} ({ending}).",
+    "crashed.import": "The Python process ended while {name}.py was imported ({ending}).",
+    "crashed.call": "The Python process ended during this call ({ending}).",
     "blocked.protocol": "The submission wrote to the channel that carries its answers: {error}.",
     "answer.not-data": "{what} returned {got}, which cannot be compared with the expected value.",
     "check.assertion": "{text}",
@@ -43,11 +48,11 @@ ENGLISH = {
     "expect.number": "{what} should be a number; it is {actual}.",
     "expect.real-number": "{what} should be a finite number; it is {actual}.",
     "expect.handle": "{what} should be an object to work with; it is {actual}.",
-    "expect.items": "{what} should be {expected}; it is {actual}.",
+    "expect.items": "{what} should be a tuple or a list of {length}; it is {actual}.",
     "expect.number-close": "{what} is {actual}; it should be {expected}.",
     "expect.equal": "{what} is {actual}; it should be {expected}.",
-    "expect.same": "{what} should not change here, but it does, first at {where}.",
-    "expect.varies": "{what} should change here, but it stays the same.",
+    "expect.same": "There should be no difference here, but there is one, first at {where}: {what}.",
+    "expect.varies": "There should be a difference here, but there is none: {what}.",
     "expect.raises": "{what} should raise {expected}; it returned {actual}.",
     "expect.raises-kind": "{what} should raise {expected}; it raised {actual}.",
     "expect.raises-text": "The {kind} of {what} should name the numbers concerned: {expected}.",
@@ -83,13 +88,59 @@ ENGLISH = {
     "intake.inside-file": "{file} was left out: {kept} is a file, so it cannot also be a folder.",
     "intake.nested": "{file} is an archive inside the submission; it was not opened.",
     "intake.renamed": "{file} was read as {name}.",
-    "intake.no-time": "When {what} was handed in is not known: {problem}.",
+    "intake.no-time.metadata": "When {what} was handed in is not known: {file} does not say.",
+    "intake.no-time.git-folder": "When {what} was handed in is not known: .git is not a folder.",
+    "intake.no-time.git-missing": "When {what} was handed in is not known: git is not installed.",
+    "intake.no-time.git-silent": "When {what} was handed in is not known: git did not answer.",
+    "intake.no-time.no-commit": "When {what} was handed in is not known: it has no commit that can be read.",
+    "intake.no-time.undated": "When {what} was handed in is not known: its last commit has no time.",
+    "intake.no-time.range": "When {what} was handed in is not known: the time of its last commit is out of range.",
     # Points for lateness.
     "late.no-time": "{what} was handed in late, but its layout does not say when; no points were taken off.",
     "late.percent": "Handed in {late} after the due time: {rate} % of the possible points for each day begun, "
     "{days} in all, at most {cap} %.",
     "late.points": "Handed in {late} after the due time: {rate} points for each day begun, {days} in all, "
     "at most {cap} points.",
+}
+
+# What the terminal says around all that.
+INTERFACE = {
+    "ui.status.failed": "failed",
+    "ui.status.not_started": "not started",
+    "ui.status.missing": "missing",
+    "ui.status.error": "error",
+    "ui.status.timeout": "time-out",
+    "ui.status.out_of_memory": "out of memory",
+    "ui.status.crashed": "crashed",
+    "ui.status.blocked": "blocked",
+    "ui.status.pending": "waits for a person",
+    "ui.status.grader_error": "grader at fault",
+    "ui.note": "Note: {text}",
+    "ui.all-checks": "all {count} checks",
+    "ui.expected": "expected",
+    "ui.actual": "actual",
+    "ui.difference": "largest difference {error}, allowed {tolerance}",
+    "ui.frame": "{file}, line {line}",
+    "ui.frame.function": "{file}, line {line}, in {function}",
+    "ui.see-it": "See it yourself, at a Python prompt in the folder of your work:",
+    "ui.same-behind": "The same is behind:",
+    "ui.same-reason.one": "1 other check fails for the same reason.",
+    "ui.same-reason.many": "{count} other checks fail for the same reason.",
+    "ui.quoted": "“{text}”",
+    "ui.and": " and ",
+    "ui.follows.one": "1 check here fails because of {causes}; mend that first.",
+    "ui.follows.many": "{count} checks here fail because of {causes}; mend that first.",
+    "ui.printed": "Printed during “{title}”:",
+    "ui.told-in-full": "The first {count} are told in full; -v tells all.",
+    "ui.score": "Score {earned} / {possible}",
+    "ui.undecided": "({points} points not decided yet)",
+    "ui.next": "Next:",
+    "ui.next.write": "write {function} in {file}, line {line}.",
+    "ui.next.look": "look at “{title}”.",
+    "ui.loading": "Loading PyTorch ...",
+    "ui.report": "Report: {file}",
+    "ui.review": "A grader broke down; the report is marked for review.",
+    "ui.review.help": "Run again with -v and send the report to your instructor.",
 }
 
 

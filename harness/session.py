@@ -300,12 +300,18 @@ def _follow_through(grouped: list[ExerciseResult]) -> list[report.Adjustment]:
         report.Adjustment(
             kind="follow-through",
             points=check.possible,
-            reason=as_text(message("follow-through", check=check.title, cause=checks[check.caused_by].title)),
+            reason=_given_back(check, checks[check.caused_by]),
             check=check.id,
         )
         for check in checks.values()
         if check.caused_by and check.status is Status.FAILED and check.possible
     ]
+
+
+def _given_back(check: CheckResult, cause: CheckResult) -> Text:
+    """Why its points are given back. Parameters that are ids are shown as titles, in any language."""
+    said = message("follow-through", check=check.title, cause=cause.title)
+    return Text(said.id, said.render(), {"check": check.id, "cause": cause.id})
 
 
 def _exercise(exercise: Exercise, results: list[CheckResult]) -> ExerciseResult:

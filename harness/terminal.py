@@ -5,12 +5,15 @@ from __future__ import annotations
 import codeop
 import re
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.i18n import Translator
 from harness.outcome import UNDECIDED, Frame, Status
 from harness.report import CheckResult, ExerciseResult, Report, for_student
+from harness.wrapping import Prose
 
 WIDTH = 100  # of prose and tables, at most
 IN_FULL = 3  # stories told with numbers and code; of the others, the hint
@@ -20,58 +23,51 @@ MESSAGE_LINES, MESSAGE_CHARACTERS = 10, 800
 _MARKS = {Status.PASSED: ("✓", "+", "green"), Status.NOT_STARTED: ("·", "-", "dim"),
           Status.PENDING: ("…", ".", "yellow"), Status.GRADER_ERROR: ("!", "!", "yellow")}  # fmt: skip
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_WORDS = {
-    Status.FAILED: "failed",
-    Status.NOT_STARTED: "not started",
-    Status.MISSING: "missing",
-    Status.ERROR: "error",
-    Status.TIMEOUT: "time-out",
-    Status.OUT_OF_MEMORY: "out of memory",
-    Status.CRASHED: "crashed",
-    Status.BLOCKED: "blocked",
-    Status.PENDING: "waits for a person",
-    Status.GRADER_ERROR: "grader at fault",
-}
 
 
-def show(report: Report, console: Console, *, verbose: bool = False) -> None:
+def show(report: Report, console: Console, *, verbose: bool = False, language: str = "en") -> None:
     """Print a report: exercises with their checks, then what did not pass, then the score and the next step.
 
     Args:
         report: what to show.
         console: plain when it is not a terminal or NO_COLOR is set; rich sees to that.
         verbose: with what the submission printed, and its whole tracebacks.
+        language: one of `harness.i18n.LANGUAGES`.
     """
+    say = _Teller(console, Translator(language))
+    words = say.words
     report = for_student(report)
-    console.print(Text.assemble((report.course.title, "bold"), "  ", _text(report.submission.name)))
+    title = words.title(report.course.id, report.course.title)
+    console.print(Prose.assemble(_text(title, "bold"), "  ", _text(report.submission.name)))
     for note in report.submission.notes:
-        console.print(_text(f"Note: {note.text}", "yellow"))
+        console.print(_text(words.ui("ui.note", text=words.text(note)), "yellow"))
     told = 0
     titles = {check.id: check.title for exercise in report.exercises for check in exercise.checks}
     for exercise in report.exercises:
         console.print()
-        console.print(_table(exercise, console))
+        console.print(_table(exercise, say))
         elsewhere = _told_elsewhere(exercise)
         if elsewhere:
             console.print()
-            _Teller(console).prose(_follow(elsewhere, titles), "dim")
+            say.prose(_follow(elsewhere, titles, words), "dim")
         for group in _stories(exercise):
-            _tell(console, group, whole=_stopped(exercise), short=told >= IN_FULL and not verbose, verbose=verbose)
+            _tell(say, group, whole=_stopped(exercise), short=told >= IN_FULL and not verbose, verbose=verbose)
             told += 1
         if verbose:
             for check in exercise.checks:
                 if check.output:
-                    _printed(check, console)
+                    _printed(check, say)
     console.print()
     if told > IN_FULL and not verbose:
-        console.print(Text(f"The first {IN_FULL} are told in full; -v tells all.", "dim"))
-    console.print(_score(report))
-    step = next_step(report)
+        console.print(_text(words.ui("ui.told-in-full", count=IN_FULL), "dim"))
+    console.print(_score(report, words))
+    step = next_step(report, words)
     if step:
-        console.print(Text.assemble(("Next: ", "bold"), _text(_brief(step))))
+        gap = " " if words.language == "en" else ""  # a full-width colon brings its own
+        console.print(Prose.assemble((words.ui("ui.next") + gap, "bold"), _text(_brief(step))))
 
 
-def next_step(report: Report) -> str:
+def next_step(report: Report, words: Translator) -> str:
     """The first thing to do, in one sentence, or "" when every check passed."""
     for exercise in report.exercises:
         for check in exercise.checks:
@@ -79,29 +75,31 @@ def next_step(report: Report) -> str:
                 continue
             if check.status is Status.NOT_STARTED and check.trace:
                 frame = check.trace[-1]
-                return f"write {frame.function} in {frame.file}, line {frame.line}."
+                return words.ui("ui.next.write", function=frame.function, file=frame.file, line=frame.line)
             if check.message is not None and check.status is not Status.FAILED:
-                return check.message.text
-            return f"look at “{check.title}”."
+                return words.text(check.message)
+            return words.ui("ui.next.look", title=words.title(check.id, check.title))
     return ""
 
 
-def _table(exercise: ExerciseResult, console: Console) -> Table:
+def _table(exercise: ExerciseResult, say: _Teller) -> Table:
+    console, words = say.console, say.words
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False, width=min(console.width, WIDTH))
     table.add_column(width=1)
     table.add_column(ratio=1)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
-    table.add_row("", Text(exercise.title, "bold"), "", Text(f"{exercise.earned:g} / {exercise.possible:g}", "bold"))
-    rows = [(check, check.title, check.points, check.possible) for check in exercise.checks]
+    title = words.title(exercise.id, exercise.title)
+    table.add_row("", _text(title, "bold"), "", Text(f"{exercise.earned:g} / {exercise.possible:g}", "bold"))
+    rows = [(check, words.title(check.id, check.title), check.points, check.possible) for check in exercise.checks]
     if _stopped(exercise):
-        rows = [(exercise.checks[0], f"all {len(rows)} checks", exercise.earned, exercise.possible)]
+        rows = [(exercise.checks[0], words.ui("ui.all-checks", count=len(rows)), exercise.earned, exercise.possible)]
     for check, title, earned, possible in rows:
         mark, plain, style = _MARKS.get(check.status, ("✗", "x", "red"))
         table.add_row(
             Text(plain if console.options.ascii_only else mark, style),
             _text(title),
-            Text(_WORDS.get(check.status, ""), style),
+            Text("" if check.status is Status.PASSED else words.ui(f"ui.status.{check.status}"), style),
             Text(f"{earned:g} / {possible:g}", "" if earned else "dim"),
         )
     return table
@@ -125,10 +123,12 @@ def _told_elsewhere(exercise: ExerciseResult) -> list[CheckResult]:
     return [check for check in exercise.checks if check.caused_by and check.caused_by not in own]
 
 
-def _follow(checks: list[CheckResult], titles: dict[str, str]) -> str:
-    causes = " and ".join(f"“{titles.get(cause, cause)}”" for cause in dict.fromkeys(c.caused_by for c in checks))
-    count = "1 check here fails" if len(checks) == 1 else f"{len(checks)} checks here fail"
-    return f"{count} because of {causes}; mend that first."
+def _follow(checks: list[CheckResult], titles: dict[str, str], words: Translator) -> str:
+    causes = [words.title(cause, titles.get(cause, cause)) for cause in dict.fromkeys(c.caused_by for c in checks)]
+    named = words.ui("ui.and").join(words.ui("ui.quoted", text=cause) for cause in causes)
+    if len(checks) == 1:
+        return words.ui("ui.follows.one", causes=named)
+    return words.ui("ui.follows.many", count=len(checks), causes=named)
 
 
 def _stories(exercise: ExerciseResult) -> list[list[CheckResult]]:
@@ -148,54 +148,61 @@ def _stories(exercise: ExerciseResult) -> list[list[CheckResult]]:
     return list(groups.values())
 
 
-def _tell(console: Console, checks: list[CheckResult], *, whole: bool, short: bool, verbose: bool) -> None:
+def _tell(say: _Teller, checks: list[CheckResult], *, whole: bool, short: bool, verbose: bool) -> None:
     """One story: what a student most likely got wrong, then what was expected and what came, then how to see it.
 
     Args:
-        console: where to.
+        say: where to, and in which language.
         checks: the one that is told, and those with the same cause.
         whole: these are all checks of their exercise, and nothing of it could run.
         short: leave it at the hint.
         verbose: leave nothing out.
     """
     first, *others = checks
-    say = _Teller(console)
-    console.print()
+    words = say.words
+    say.console.print()
     if not whole:
-        say.prose(first.title, "bold red")
+        say.prose(words.title(first.id, first.title), "bold red")
     if first.hint is not None:
-        say.prose(first.hint.text)
+        say.prose(words.text(first.hint))
     if short:
         return
     if first.message is not None:
-        say.prose(first.message.text if verbose else _brief(first.message.text))
+        text = words.text(first.message)
+        say.prose(text if verbose else _brief(text))
     evidence = first.evidence
     if evidence is not None:
-        say.prose(f"  expected  {evidence.expected}")
-        say.prose(f"  actual    {evidence.actual}")
+        labels = words.ui("ui.expected"), words.ui("ui.actual")
+        wide = max(map(cell_len, labels))
+        for label, value in zip(labels, (evidence.expected, evidence.actual), strict=True):
+            say.prose(f"  {set_cell_size(label, wide)}  {value}")
         if evidence.error is not None and evidence.tolerance is not None:
-            say.prose(f"  largest difference {evidence.error:.3g}, allowed {evidence.tolerance:.3g}", "dim")
+            error, allowed = f"{evidence.error:.3g}", f"{evidence.tolerance:.3g}"
+            say.prose("  " + words.ui("ui.difference", error=error, tolerance=allowed), "dim")
     if first.status is not Status.FAILED:
         for frame in first.trace if verbose else first.trace[-1:]:
             _tell_frame(say, frame)
     if first.detail and verbose:
         say.prose(first.detail, "dim")
     if first.reproduce and first.status is Status.FAILED:
-        say.prose("See it yourself, at a Python prompt in the folder of your work:", "dim")
-        for line in at_a_prompt(first.reproduce):
+        say.prose(words.ui("ui.see-it"), "dim")
+        for line in at_a_prompt(words.code(first.reproduce)):
             say.code(line)
     if others and verbose and not whole:
-        say.prose("The same is behind:", "dim")
+        say.prose(words.ui("ui.same-behind"), "dim")
         for other in others:
-            say.prose(f"  {other.title}", "dim")
+            say.prose("  " + words.title(other.id, other.title), "dim")
     elif others and not whole:
-        checks_fail = "1 other check fails" if len(others) == 1 else f"{len(others)} other checks fail"
-        say.prose(f"{checks_fail} for the same reason.", "dim")
+        one = len(others) == 1
+        say.prose(words.ui("ui.same-reason.one") if one else words.ui("ui.same-reason.many", count=len(others)), "dim")
 
 
 def _tell_frame(say: _Teller, frame: Frame) -> None:
-    where = f", in {frame.function}" if frame.function else ""
-    say.prose(f"  {frame.file}, line {frame.line}{where}", "dim")
+    if frame.function:
+        where = say.words.ui("ui.frame.function", file=frame.file, line=frame.line, function=frame.function)
+    else:
+        where = say.words.ui("ui.frame", file=frame.file, line=frame.line)
+    say.prose(f"  {where}", "dim")
     if frame.source:
         say.code(frame.source.strip())
     if frame.column:
@@ -204,10 +211,15 @@ def _tell_frame(say: _Teller, frame: Frame) -> None:
 
 
 class _Teller:
-    """Prints prose that wraps, and code that does not, both indented."""
+    """Prints prose that wraps, and code that does not, both indented.
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
+    Args:
+        console: where to.
+        words: in which language.
+    """
+
+    def __init__(self, console: Console, words: Translator) -> None:
+        self.console, self.words = console, words
 
     def prose(self, text: str, style: str = "") -> None:
         for line in _text(text, style).wrap(self.console, min(self.console.width, WIDTH) - 2):
@@ -252,23 +264,23 @@ def plain(text: str) -> Text:
     return _text(text)
 
 
-def _text(text: str, style: str = "") -> Text:
+def _text(text: str, style: str = "") -> Prose:
     """`text` for a terminal. Control characters, which can move the cursor or change what was printed, and those that
     turn the direction of writing are spelled out: most of what is shown was written by a submission."""
-    return Text(_CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text), style)
+    return Prose(_CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text), style)
 
 
-def _printed(check: CheckResult, console: Console) -> None:
-    console.print()
-    say = _Teller(console)
-    say.prose(f"Printed during “{check.title}”:", "dim")
+def _printed(check: CheckResult, say: _Teller) -> None:
+    say.console.print()
+    say.prose(say.words.ui("ui.printed", title=say.words.title(check.id, check.title)), "dim")
     for line in check.output.rstrip("\n").split("\n"):
         say.code(line)
 
 
-def _score(report: Report) -> Text:
+def _score(report: Report, words: Translator) -> Text:
     score = report.score
-    text = Text.assemble(("Score ", "bold"), (f"{score.earned:g} / {score.possible:g}", "bold"))
+    text = Text(words.ui("ui.score", earned=f"{score.earned:g}", possible=f"{score.possible:g}"), "bold")
     if score.undecided:
-        text.append(f"  ({score.undecided:g} points not decided yet)", "yellow")
+        undecided = words.ui("ui.undecided", points=f"{score.undecided:g}")
+        return Text.assemble(text, "  ", (undecided, "yellow"))
     return text

@@ -175,8 +175,8 @@ def test_isolation_none_judges_the_same_and_shows_what_is_printed(
 
 def test_verbose_shows_whole_tracebacks(command: Command, wrong: Path) -> None:
     short, whole = (command.run(wrong, "--exercise", "heads", *more).stdout for more in ([], ["-v"]))
-    assert ", in split_heads" in short and ", in forward" not in short
-    assert ", in split_heads" in whole and ", in forward" in whole
+    assert ", in CausalSelfAttention.split_heads" in short and ", in CausalSelfAttention.forward" not in short
+    assert ", in CausalSelfAttention.split_heads" in whole and ", in CausalSelfAttention.forward" in whole
 
 
 ESCAPE = "\x1b"
@@ -238,7 +238,7 @@ def test_the_template_is_a_few_lines_that_say_where_to_start(command: Command) -
     assert done.status == 1
     assert len(done.stdout.splitlines()) < 12
     assert re.search(r"all \d+ checks +not started", done.stdout)
-    assert re.search(r"Next: write __init__ in gpt.py, line \d+\.", done.stdout)
+    assert re.search(r"Next: write CausalSelfAttention.__init__ in gpt.py, line \d+\.", done.stdout)
 
 
 def test_a_reader_that_leaves_gets_no_traceback(tmp_path: Path) -> None:

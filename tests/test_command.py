@@ -22,7 +22,7 @@ def test_the_template_gets_nothing_and_says_where_to_start(command: Command) -> 
     done = command.run(ROOT / "student_template")
     assert done.status == 1
     assert "Score 0 /" in done.stdout
-    assert "Next: write __init__ in gpt.py" in done.stdout
+    assert "Next: write CausalSelfAttention.__init__ in gpt.py" in done.stdout
 
 
 @pytest.mark.slow

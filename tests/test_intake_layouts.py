@@ -168,7 +168,7 @@ def test_gradescope(laid: Laid) -> None:
     assert loaded(found["00123"]) == loaded(found["submission_72"]) == loaded(found["submission_74"]) == {"gpt.py": GPT}
     assert refused(found["9"]) == "intake.no-files"
     assert found["9"].people[0].name == "Nova Quill"
-    assert [note.id for note in found["9"].notes] == ["intake.no-time"]
+    assert [note.id for note in found["9"].notes] == ["intake.no-time.metadata"]
 
 
 @pytest.mark.parametrize("text", [b"- a list\n", b"a: [1\n", b"\xff\xfe", b"text", b"&a [*a, *b]", b"",
@@ -313,7 +313,7 @@ def test_repositories(tmp_path: Path) -> None:
     assert found["hw-nova"].submitted == datetime.datetime(2026, 3, 1, 18, 0, tzinfo=datetime.UTC)
     assert found["hw-zed"].submitted == datetime.datetime(2026, 3, 2, 16, 0, tzinfo=datetime.UTC)
     assert found["hw-empty"].submitted is None
-    assert [note.id for note in found["hw-empty"].notes] == ["intake.no-time"]
+    assert [note.id for note in found["hw-empty"].notes] == ["intake.no-time.no-commit"]
     assert loaded(found["hw-nova"]) == {"gpt.py": GPT}
     assert not marker.exists()
 

@@ -129,7 +129,7 @@ def nested(depth: int, kind: type) -> object:
 @pytest.mark.parametrize("kind", [list, tuple, dict])
 def test_both_sides_allow_the_same_nesting(kind: type) -> None:
     assert same(unpack(pack(nested(MAX_DEPTH, kind))), nested(MAX_DEPTH, kind))
-    with pytest.raises(ProtocolError, match="nested"):
+    with pytest.raises(ProtocolError, match="nesting"):
         pack(nested(MAX_DEPTH + 1, kind))
 
 
@@ -146,11 +146,11 @@ def test_what_cannot_be_sent_is_named() -> None:
     loop: list[object] = []
     loop.append(loop)
     for value, words in (
-        (2**63, "integer"),
+        (2**63, "64 bits"),
         ({1: 2}, "keys"),
         (object(), "object"),
         ({1, 2}, "set"),
-        (loop, "nested"),
+        (loop, "nesting"),
         (torch.zeros(2, device="meta"), "meta"),
         (torch.zeros(3 * 2**20), "12 MiB"),
         (torch.zeros(1).expand(2**40), "MiB"),

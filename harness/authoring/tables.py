@@ -11,10 +11,12 @@ from rich.text import Text
 from harness.authoring.prove import Verdict
 from harness.course import Course
 from harness.grading import CheckInfo
+from harness.i18n import Translator
 from harness.report import points
+from harness.wrapping import Prose
 
 
-def show_checks(course: Course, checks: list[CheckInfo], console: Console) -> None:
+def show_checks(course: Course, checks: list[CheckInfo], console: Console, words: Translator) -> None:
     """Print the exercises with their checks and points."""
     for exercise in course.exercise:
         own = [check for check in checks if check.exercise == exercise.id]
@@ -23,9 +25,13 @@ def show_checks(course: Course, checks: list[CheckInfo], console: Console) -> No
         table.add_column(ratio=1)
         table.add_column(justify="right")
         total = points(check.points for check in own)
-        table.add_row(Text(exercise.id, "bold"), Text(exercise.title, "bold"), Text(f"{total:g}", "bold"))
+        table.add_row(
+            Text(exercise.id, "bold"),
+            Prose(words.title(exercise.id, exercise.title), "bold"),
+            Text(f"{total:g}", "bold"),
+        )
         for check in own:
-            table.add_row(check.id, Text(check.title), f"{check.points:g}")
+            table.add_row(check.id, Prose(words.title(check.id, check.title)), f"{check.points:g}")
         console.print(table)
         console.print()
     console.print(Text(f"{points(check.points for check in checks):g} points"))

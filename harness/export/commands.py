@@ -16,12 +16,6 @@ from harness.report import Report
 _FILE = click.Path(path_type=Path)
 
 
-def register(group: click.Group) -> None:
-    """Put the commands of this module into the program's."""
-    for command in (export, validate, gradescope, bundle):
-        group.add_command(command)
-
-
 class _Points(click.ParamType[Decimal]):
     """A number of points, taken exactly as it is written."""
 

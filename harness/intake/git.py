@@ -31,7 +31,7 @@ def last_commit(repository: Path) -> datetime.datetime | Message:
     what = repository.name
     inner = repository / ".git"
     if not is_repository(repository) or inner.is_symlink() or not inner.is_dir():
-        return message("intake.no-time", what=what, problem=".git is not a folder")
+        return message("intake.no-time.git-folder", what=what)
     quiet = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_TERMINAL_PROMPT": "0",
              "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}  # fmt: skip
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -40,18 +40,18 @@ def last_commit(repository: Path) -> datetime.datetime | Message:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=20, check=True,
                               env=inherited | quiet)  # fmt: skip
     except FileNotFoundError:
-        return message("intake.no-time", what=what, problem="git is not installed")
+        return message("intake.no-time.git-missing", what=what)
     except subprocess.TimeoutExpired:
-        return message("intake.no-time", what=what, problem="git did not answer")
+        return message("intake.no-time.git-silent", what=what)
     except (subprocess.CalledProcessError, OSError):
-        return message("intake.no-time", what=what, problem="it has no commit that can be read")
+        return message("intake.no-time.no-commit", what=what)
     header = done.stdout.partition(b"\n\n")[0]
     if not (match := _COMMITTER.search(header)):
-        return message("intake.no-time", what=what, problem="its last commit has no time")
+        return message("intake.no-time.undated", what=what)
     seconds, sign, hours, minutes = match.groups()
     offset = datetime.timedelta(hours=int(hours), minutes=int(minutes)) * (-1 if sign == b"-" else 1)
     try:
         zone = datetime.timezone(offset)
         return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).astimezone(zone)
     except (ValueError, OverflowError, OSError):
-        return message("intake.no-time", what=what, problem="the time of its last commit is out of range")
+        return message("intake.no-time.range", what=what)

@@ -194,7 +194,7 @@ def _from_metadata(place: Place, name: str, entry: Any, child: Child | None) -> 
         for item in (submitters if isinstance(submitters, list) else [])
     )
     submitted = _time(_text(entry, "created_at"))
-    notes = () if submitted else (message("intake.no-time", what=name, problem=f"{METADATA} gives no time"),)
+    notes = () if submitted else (message("intake.no-time.metadata", what=name, file=METADATA),)
     only = people[0] if len(people) == 1 else Person()
     problem: Message | None = None
     if child is None:

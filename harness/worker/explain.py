@@ -53,8 +53,9 @@ def scratch(limits: Limits) -> Message:
 
 def crashed(request: Request, ending: str) -> Message:
     """The worker ended during this request; `ending` is its exit status or signal."""
-    during = f"importing {request.name}.py" if isinstance(request, Import) else "this call"
-    return message("crashed", during=during, ending=ending)
+    if isinstance(request, Import):
+        return message("crashed.import", name=request.name, ending=ending)
+    return message("crashed.call", ending=ending)
 
 
 def broken_protocol(error: ProtocolError) -> Message:
@@ -71,15 +72,21 @@ def _status(reply: Raised) -> Status:
 
 
 def _said(reply: Raised, what: str, trace: tuple[Frame, ...]) -> Message:
-    kind, text = reply.kinds[0], reply.text or "(no message)"
-    place = f"{trace[-1].file}, line {trace[-1].line}" if trace else what
+    kind, text = reply.kinds[0], reply.text or "..."
+    if not trace:
+        return (
+            message("not-started.bare", what=what)
+            if reply.stub
+            else message("error.raised.bare", what=what, kind=kind, text=text)
+        )
+    file, line = trace[-1].file, trace[-1].line
     if kind in _SYNTAX:
-        return message("error.syntax", place=place, text=text)
+        return message("error.syntax", file=file, line=line, text=text)
     if reply.stub:
-        return message("not-started", function=trace[-1].function if trace else what, place=place)
+        return message("not-started", function=trace[-1].function, file=file, line=line)
     if kind == "ModuleNotFoundError":
-        return message("error.import", place=place, text=text)
-    return message("error.raised", what=what, kind=kind, text=text, place=place)
+        return message("error.import", file=file, line=line, text=text)
+    return message("error.raised", what=what, kind=kind, text=text, file=file, line=line)
 
 
 def _bad_state(text: str, what: str) -> Message:
@@ -89,5 +96,7 @@ def _bad_state(text: str, what: str) -> Message:
     if problem == "shape":
         own, _, wanted = shapes.partition(") ")
         return message("parameters.shape", what=what, name=name, own=own + ")", wanted=wanted)
-    problem = problem if problem in ("missing", "extra") else "not-a-module"
+    if problem == "missing":
+        return message("parameters.missing", what=what, name=name, found=shapes)
+    problem = problem if problem == "extra" else "not-a-module"
     return message(f"parameters.{problem}", what=what, name=name)

@@ -182,7 +182,8 @@ def load(module: object, state: dict[str, torch.Tensor]) -> None:
     holders = {**dict(module.named_buffers(remove_duplicate=False)), **own}
     for name, value in state.items():
         if name not in holders:
-            raise Unmet(BAD_STATE, f"missing {name}")
+            there = ", ".join(list(own)[:8]) or "-"
+            raise Unmet(BAD_STATE, f"missing {name} {there}")
         if holders[name].shape != value.shape:
             raise Unmet(BAD_STATE, f"shape {name} {tuple(holders[name].shape)} {tuple(value.shape)}")
     extra = [name for name in own if name not in state]
@@ -272,8 +273,8 @@ def _frames(trace: TracebackType | None, folder: Path | None) -> list[tuple[str,
     for frame, line in traceback.walk_tb(trace):
         file = _relative(frame.f_code.co_filename, folder)
         if file is not None:
-            summary = traceback.FrameSummary(frame.f_code.co_filename, line, frame.f_code.co_name)
-            texts = (_utf8(text, MAX_NAME) for text in (file, frame.f_code.co_name, summary.line or ""))
+            summary = traceback.FrameSummary(frame.f_code.co_filename, line, frame.f_code.co_qualname)
+            texts = (_utf8(text, MAX_NAME) for text in (file, frame.f_code.co_qualname, summary.line or ""))
             name, function, source = texts
             frames.append((name, line, function, source))
     return frames if len(frames) <= MAX_FRAMES else frames[: MAX_FRAMES // 2] + frames[-MAX_FRAMES // 2 :]

@@ -167,7 +167,7 @@ class _Writer:
             return value.encode("utf-8", "replace").decode("utf-8")[:MAX_TEXT]  # type: ignore[attr-defined]
         if isinstance(value, int):
             if not -(2**63) <= value < 2**63:
-                raise ProtocolError("an integer of more than 64 bits")
+                raise ProtocolError("int, > 64 bits")
             return int(value)
         if isinstance(value, torch.Tensor):
             return _pack_tensor(value)
@@ -182,28 +182,28 @@ class _Writer:
         if isinstance(value, Mapping):
             self.enter(len(value), depth)
             if not all(isinstance(key, str) for key in value):
-                raise ProtocolError("a dict whose keys are not all text")
+                raise ProtocolError("dict, keys not str")
             return {self.plain(str(key), 0): self.plain(item, depth + 1) for key, item in value.items()}
         if isinstance(value, float | str):  # subclasses: numpy.float64, say
             return self.plain(float(value) if isinstance(value, float) else str(value), depth)
-        raise ProtocolError(f"an object of type {kind.__name__}")
+        raise ProtocolError(f"{kind.__name__} object")
 
     def enter(self, count: int, depth: int) -> None:
         self.items += count
         if self.items > MAX_ITEMS:
-            raise ProtocolError(f"a value of more than {MAX_ITEMS} items")
+            raise ProtocolError(f"> {MAX_ITEMS} items")
         if depth > MAX_DEPTH:
-            raise ProtocolError(f"a value nested more than {MAX_DEPTH} deep")
+            raise ProtocolError(f"nesting > {MAX_DEPTH}")
 
 
 def _pack_tensor(tensor: torch.Tensor) -> msgspec.msgpack.Ext:
     name = str(tensor.dtype).removeprefix("torch.")
     if name not in _DTYPES:
-        raise ProtocolError(f"a tensor of dtype {name}")
+        raise ProtocolError(f"Tensor, dtype {name}")
     if tensor.is_meta or tensor.is_quantized:
-        raise ProtocolError("a tensor without plain values (meta or quantized)")
+        raise ProtocolError("Tensor, is_meta or is_quantized")
     if tensor.numel() * tensor.element_size() > MAX_FRAME // 2:
-        raise ProtocolError(f"a tensor of {tensor.numel() * tensor.element_size() / 2**20:.0f} MiB")
+        raise ProtocolError(f"Tensor, {tensor.numel() * tensor.element_size() / 2**20:.0f} MiB")
     dense = tensor.detach().to_dense() if tensor.layout != torch.strided else tensor.detach()
     values = dense.cpu().resolve_conj().resolve_neg()
     if values.dtype is torch.bfloat16:  # which numpy does not know
@@ -289,7 +289,7 @@ def encode_reply(reply: Reply) -> bytes:
     """Encode a reply; one beyond `MAX_FRAME` raises ProtocolError."""
     body = _encode(reply)
     if len(body) > MAX_FRAME:
-        raise ProtocolError(f"an answer of {len(body) / 2**20:.0f} MiB")
+        raise ProtocolError(f"{len(body) / 2**20:.0f} MiB")
     return body
 
 

@@ -45,8 +45,9 @@ class Command:
         Args:
             arguments: of the command.
             cwd: its current folder; a fresh one by default, so that no report is left in the repository.
-            env: variables to set in addition.
+            env: variables to set in addition. Output is English unless they say otherwise.
         """
+        env = {"LC_ALL": "C.UTF-8"} | (env or {})
         if not self.forks:
             return self._run_alone(arguments, cwd, env)
         if self.server is None:
@@ -57,7 +58,7 @@ class Command:
         assert self.server.stdin is not None and self.server.stdout is not None
         with tempfile.TemporaryDirectory() as folder:
             out, err = Path(folder, "stdout"), Path(folder, "stderr")
-            request = {"arguments": [str(word) for word in arguments], "cwd": str(cwd or folder), "env": env or {},
+            request = {"arguments": [str(word) for word in arguments], "cwd": str(cwd or folder), "env": env,
                        "out": str(out), "err": str(err)}  # fmt: skip
             self.server.stdin.write(json.dumps(request) + "\n")
             self.server.stdin.flush()
@@ -65,12 +66,12 @@ class Command:
             return Finished(status, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
 
     @staticmethod
-    def _run_alone(arguments: tuple[str | Path, ...], cwd: Path | None, env: dict[str, str] | None) -> Finished:
+    def _run_alone(arguments: tuple[str | Path, ...], cwd: Path | None, env: dict[str, str]) -> Finished:
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(
                 [sys.executable, str(ROOT / "grade.py"), *map(str, arguments)],
                 cwd=cwd or folder,
-                env=os.environ | {"PYTHONUTF8": "1"} | (env or {}),
+                env=os.environ | {"PYTHONUTF8": "1"} | env,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
