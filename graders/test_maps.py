@@ -151,6 +151,7 @@ def test_untouched(student, reference, draw):
         for part in (block, attn, attn.qkv, attn.proj, attn.weights_dropout, attn.output_dropout):
             expect.true(
                 not has_hooks(part),
+                "maps.untouched.hook",
                 "A hook is still there after attention_maps: {actual}.",
                 what="part._forward_hooks",
                 expected="{}",

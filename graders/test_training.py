@@ -65,9 +65,10 @@ def split(student, poems, *args, **kwargs):
     for part, what in zip(both, ("split_poems(poems)[0]", "split_poems(poems)[1]"), strict=True):
         expect.true(
             isinstance(part, tuple | list),
+            "training.list",
             "{what} should be a list; it is {actual}.",
             what=what,
-            expected="a list",
+            expected="list",
             actual=expect.describe(part),
         )
         kept = [expect.handle(poem, what=f"{what}[0]") for poem in part]
@@ -127,6 +128,7 @@ def test_split_seed(student):
     different = len({tuple(aside) for aside in asides})
     expect.true(
         different == 3 and sorted(names[:6]) not in asides and sorted(names[-6:]) not in asides,
+        "training.split-seed.same",
         "{what} puts the same poems aside whatever the seed, or those at one end of the file.",
         what="split_poems(poems, 0.25, seed)[1]",
         expected="3",
@@ -351,7 +353,12 @@ def test_evaluate_quiet(student, draw):
     expect.number(function(student.train, "evaluate")(model, data), expected, atol=F64, what="evaluate(model, data)")
     calls = list(seen.calls)
     expect.true(
-        bool(calls), "{what} never ran the model.", what="evaluate(model, data)", expected="1", actual=str(len(calls))
+        bool(calls),
+        "training.evaluate-quiet.never",
+        "{what} never ran the model.",
+        what="evaluate(model, data)",
+        expected="1",
+        actual=str(len(calls)),
     )
     tracked = sum(1 for _, tracked in calls if tracked)
     expect.equal(tracked, 0, what="sum(output.requires_grad for output in outputs)")
@@ -400,6 +407,7 @@ def test_learns(student, draw):
         value = expect.real(last[name], what=f'{what}["{name}"], steps = 110')
         expect.true(
             0.0 <= value < FALLS * start,
+            "training.learns.falls",
             "{what} is {actual}; it should be {expected}.",
             what=f'{what}["{name}"], steps = 110',
             expected=f"< {FALLS * start:.2f}",
@@ -411,6 +419,7 @@ def measured(row, what):
     """`row`, if it holds what a run measures."""
     expect.true(
         isinstance(row, dict) and set(MEASURED) <= set(row),
+        "training.row",
         "{what} should hold {expected}.",
         what=what,
         expected=", ".join(MEASURED),
@@ -524,6 +533,7 @@ def test_results(handed_in):
                 problem = implausible(row)
                 expect.true(
                     not problem,
+                    "training.results.row",
                     "{what}: {actual}. Such a row does not come from a run.",
                     what=f"{name}, line {line}",
                     expected="",

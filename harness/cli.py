@@ -251,11 +251,13 @@ def list_checks(lang: str | None) -> int:
 @main.command()
 def template() -> int:
     """Make student_template/ from reference/ (for authors)."""
+    from harness import quiz
     from harness.authoring.template import MarkerError, make_template
     from harness.course import ROOT
 
     try:
-        written = make_template(ROOT / "reference", ROOT / "student_template")
+        quiz_sheet = quiz.sheet(quiz.read_quiz(ROOT / "graders" / "quiz.toml")).encode("utf-8")
+        written = make_template(ROOT / "reference", ROOT / "student_template", {quiz.SHEET: quiz_sheet})
     except (MarkerError, OSError, UnicodeDecodeError) as error:
         raise Problem(f"The template could not be made: {error}") from error
     for file in written:

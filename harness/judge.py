@@ -129,7 +129,7 @@ def main() -> None:
     from harness.worker import launch
 
     course = read_course()
-    launcher = launch.launcher(launch.best_start_method(), sys.argv[1])
+    launcher = launch.launcher(launch.best_start_method(), sys.argv[1], course.warm)
     from harness import session
     from harness.bench import Bench
     from harness.submission import Submission

@@ -26,6 +26,8 @@ class Ended(msgspec.Struct, kw_only=True, omit_defaults=True):
     trace: tuple[Frame, ...] = ()
     raised: tuple[str, str] | None = None  # class and text of the submission's exception
     detail: str = ""
+    hint: Message | None = None  # of the mistake that the check itself found
+    mistake: str = ""
 
 
 class GradingPlugin:
@@ -127,7 +129,14 @@ def explain(error: BaseException, traceback: str) -> Ended:
         raised = (error.kinds[0], error.said)
         return Ended(status=error.status, message=error.message, trace=error.trace, raised=raised)
     if isinstance(error, Stop):
-        return Ended(status=error.status, message=error.message, evidence=error.evidence, trace=error.trace)
+        return Ended(
+            status=error.status,
+            message=error.message,
+            evidence=error.evidence,
+            trace=error.trace,
+            hint=error.hint,
+            mistake=error.mistake,
+        )
     if isinstance(error, AssertionError):
         text = str(error).partition("\n")[0] or "an assertion of this check does not hold"
         return Ended(status=Status.FAILED, message=message("check.assertion", text=text[:500]))

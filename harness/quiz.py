@@ -132,8 +132,8 @@ def judge(question: Question, handed_in: Mapping[str, bytes]) -> None:
     try:
         given = question.read(answer)
     except (ValueError, OverflowError):
-        kind = {"choice": f"a letter: {', '.join(question.choices)}", "number": "a number", "text": "a text in quotes"}
-        said = message("quiz.kind", question=question.id, expected=kind[question.kind], actual=shown[:60])
+        said = message(f"quiz.no-{question.kind}", question=question.id, actual=shown[:60],
+                       letters=", ".join(question.choices))  # fmt: skip
         raise Stop(Status.FAILED, said, evidence=evidence) from None
     if question.key is None:
         raise Stop(Status.PENDING, message("quiz.pending"), evidence=evidence)

@@ -76,7 +76,7 @@ class ClearedAfterwards:
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-        return float(loss)
+        return loss.tolist()
 
 
 class ClearedByTheModel:
@@ -89,7 +89,7 @@ class ClearedByTheModel:
     def training_step(model, optimizer, batch):
         x, y = batch
         model.zero_grad(set_to_none=False)
-        logits, loss = model(x, targets=y)
+        _, loss = model(x, targets=y)
         loss.backward()
         optimizer.step()
         return loss.detach().item()

@@ -165,31 +165,14 @@ class OriginalChanged:
     of = "pruning"
     source = "own: assignment taken for a copy"
     hint = (
-        "You change the model that you were given. After the first call a head is missing from it for ever, and each "
-        "later call adds another: the numbers for all but the first head are wrong."
+        "The model that you were given has lost the head too: it was changed itself, or a shallow copy of it that "
+        "shares its layers. Each later call takes away another head. How deep must a copy go?"
     )
 
     def silence_head(model, layer, head):
         D = model.config.n_embd // model.config.n_head
         model.blocks[layer].attn.proj.weight.data[:, head * D : (head + 1) * D] = 0
         return model
-
-
-class ShallowCopy:
-    """copy.copy: a new model object around the same layers."""
-
-    id = "pruning.shallow-copy"
-    of = "pruning"
-    source = "own: copy.copy for copy.deepcopy"
-    imports = "import copy"
-    hint = "Your copy shares its layers with the original, so both lose the head. How deep must a copy go?"
-
-    def silence_head(model, layer, head):
-        twin = copy.copy(model)
-        D = model.config.n_embd // model.config.n_head
-        with torch.no_grad():
-            twin.blocks[layer].attn.proj.weight[:, head * D : (head + 1) * D] = 0
-        return twin
 
 
 # head_importance

@@ -113,7 +113,6 @@ class PoemsCut:
     def split_poems(poems, fraction=0.1, seed=0):
         shuffled = list(poems)
         random.Random(seed).shuffle(shuffled)
-        held_out = max(1, round(fraction * len(shuffled)))
         cut = [len(poem.text) - max(1, round(fraction * len(poem.text))) for poem in shuffled]
         begin = [Poem(p.title, p.author, p.text[:c]) for p, c in zip(shuffled, cut)]
         end = [Poem(p.title, p.author, p.text[c:]) for p, c in zip(shuffled, cut)]
