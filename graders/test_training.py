@@ -360,12 +360,12 @@ def test_evaluate_quiet(student, draw):
         expected="1",
         actual=str(len(calls)),
     )
-    tracked = sum(1 for _, tracked in calls if tracked)
-    expect.equal(tracked, 0, what="sum(output.requires_grad for output in outputs)")
     after = model.state_dict()
     for name in before:
         expect.close(after[name], before[name], atol=EXACT, what=f'model.state_dict()["{name}"]')
     expect.equal(model.head.weight.grad is None, True, what="model.head.weight.grad is None")
+    tracked = sum(1 for _, tracked in calls if tracked)
+    expect.equal(tracked, 0, what="sum(output.requires_grad for output in outputs)")
 
 
 # train

@@ -143,7 +143,7 @@ def judge(question: Question, handed_in: Mapping[str, bytes]) -> None:
         if not mistake:
             raise Stop(Status.FAILED, said, evidence=evidence)
         name = f"quiz.{question.id}.{mistake}"
-        hint = Message(f"{name}.hint", question.wrong[mistake].replace("{", "{{").replace("}", "}}"))
+        hint = Message(f"{name}.hint", question.wrong[mistake])
         raise Stop(Status.FAILED, said, evidence=evidence, hint=hint, mistake=name)
 
 

@@ -116,9 +116,9 @@ def render(source: str, name: str) -> str:
 def make_template(reference_dir: Path, template_dir: Path, more: Mapping[str, bytes] | None = None) -> list[Path]:
     """Renders every .py file of `reference_dir` into `template_dir`, which is made when it is missing.
 
-    The files in its folder `data` are needed to run the template, and are copied as they are;
-    `more` holds further files by name. Returns the files that were written: those whose content changed. All files are rendered before the first is written, and each
-    is replaced in one step. Raises MarkerError, OSError, UnicodeDecodeError.
+    The files in its folder `data` are needed to run the template, and are copied as they are; `more` holds further
+    files by name. Returns the files that were written: those whose content changed. All files are rendered before the
+    first is written, and each is replaced in one step. Raises MarkerError, OSError, UnicodeDecodeError.
     """
     contents = {
         path.name: render(path.read_text(encoding="utf-8"), f"{reference_dir.name}/{path.name}").encode("utf-8")
