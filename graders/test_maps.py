@@ -145,10 +145,12 @@ def test_untouched(student, reference, draw):
     for _ in range(2):
         expect.close(maps_of(student)(theirs, idx), expected, atol=F64, what="attention_maps(model, idx)")
     expect.same(before, logits(theirs, idx), atol=0.0, what="model(idx)")
+    blocks = expect.handle(theirs.blocks, what="model.blocks")
     for layer in range(3):
-        block = getattr(theirs.blocks, str(layer))
-        attn = block.attn
-        for part in (block, attn, attn.qkv, attn.proj, attn.weights_dropout, attn.output_dropout):
+        block = expect.handle(getattr(blocks, str(layer)), what="model.blocks[0]")
+        attn = expect.handle(block.attn, what="block.attn")
+        parts = [getattr(attn, name) for name in ("qkv", "proj", "weights_dropout", "output_dropout")]
+        for part in (block, attn, *(expect.handle(part, what="block.attn.qkv") for part in parts)):
             expect.true(
                 not has_hooks(part),
                 "maps.untouched.hook",
@@ -190,8 +192,10 @@ def test_rope(student, draw):
     weight = draw.normal(36, 12, dtype=torch.float64)
     bias = draw.normal(36, dtype=torch.float64, scale=0.3)
     idx = draw.integers(0, 11, 1, 5)
-    block = getattr(model.blocks, "0")
-    block.attn.qkv.load_state_dict({"weight": weight, "bias": bias})
+    block = expect.handle(getattr(expect.handle(model.blocks, what="model.blocks"), "0"), what="model.blocks[0]")
+    expect.handle(expect.handle(block.attn, what="block.attn").qkv, what="block.attn.qkv").load_state_dict(
+        {"weight": weight, "bias": bias}
+    )
     # Turned by the student's own apply_rope: which channels make a pair is a convention.
     x = expect.tensor(block.ln_1(model.tok_emb(idx)), (1, 5, 12), what="block.ln_1(x)")
     q, k, _ = (x @ weight.T + bias).unflatten(-1, (3, 2, 6)).permute(2, 0, 3, 1, 4)  # (1, H, T, D) each
