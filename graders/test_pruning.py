@@ -8,17 +8,20 @@ at most 4e-15 in float64. A wrong slice is off by 0.1 and more. `head_importance
 of losses below 10, which are differences of float64 before that); mistakes are off by 1e-2.
 """
 
+from pathlib import Path
+
 import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
 
-from harness.course import ROOT
 from harness.grading import check, expect
 
 F64 = 1e-10
 NATS = 1e-6
 CHANGES = 1e-4  # what a silent head changes does so by 1e-2 and more
-TRAINED = ROOT / "reference" / "data" / "small.safetensors"  # the weights of the small model, in half precision
+TRAINED = (
+    Path(__file__).parents[1] / "reference" / "data" / "small.safetensors"
+)  # the weights of the small model, in half precision
 SMALL = {"vocab_size": 1749, "block_size": 64, "n_layer": 2, "n_head": 4, "n_embd": 32}  # of that model
 SIZES = {"vocab_size": 11, "block_size": 8, "n_layer": 2, "n_head": 3, "n_embd": 12}
 

@@ -13,6 +13,7 @@ from harness.oracle import DRAW, Modules, ReferenceLink, check_seed
 from harness.submission import Submission
 from harness.worker import objects
 from harness.worker.client import Check, Handle, Link, LocalLink, Root, Step, WorkerLink
+from harness.worker.guard import Account
 from harness.worker.launch import Launcher
 from harness.worker.protocol import Reply, Request
 
@@ -46,9 +47,12 @@ class Bench:
     ) -> None:
         self.submission, self.course, self.launcher, self.seed = submission, course, launcher, seed
         self.journal = journal
-        self.oracle: Link = oracle if oracle is not None else ReferenceLink(reference_modules())
+        self.oracle: Link = (
+            oracle if oracle is not None else ReferenceLink(reference_modules(course.root / "reference"))
+        )
         self._exercise = ""
         self._link: Link | None = None
+        self._account = Account()
 
     def student(self, info: CheckInfo) -> Root:
         """The submission, ready for this check.
@@ -89,7 +93,7 @@ class Bench:
 
     def _make_link(self) -> Link:
         if self.launcher is not None:
-            return WorkerLink(self.launcher, self.submission.files, self.course.limits)
+            return WorkerLink(self.launcher, self.submission.files, self.course.limits, self._account)
         sources = {
             name.removesuffix(".py"): content.decode("utf-8", "replace")
             for name, content in self.submission.files.items()

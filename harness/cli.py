@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from harness.submission import Submission
     from harness.worker.launch import Launcher
 
-DEFAULT_PATH = Path(__file__).resolve().parents[1] / "student_template"
 PASSED, NOT_PASSED, NOT_GRADED = 0, 1, 2
 _VERSION_LINE = f"%(prog)s %(version)s, Python {platform.python_version()}"
+_course_option = click.option(
+    "--course", "course_folder", type=click.Path(path_type=Path), metavar="FOLDER",
+    help="Another course: a folder with graders/ and reference/. HEADCHECK_COURSE names one for all commands.",
+)  # fmt: skip
 
 
 _language = click.option(
@@ -39,6 +42,9 @@ _language = click.option(
 
 # Commands that live elsewhere, by the module that is imported when one is used.
 _ELSEWHERE = {
+    "ci": "harness.ci.commands",
+    "batch": "harness.batch.commands",
+    "summary": "harness.batch.commands",
     "replay": "harness.defend.commands",
     "diff": "harness.defend.commands",
     "export": "harness.export.commands",
@@ -81,7 +87,7 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("path", type=click.Path(path_type=Path), default=DEFAULT_PATH)
+@click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--exercise", metavar="ID,...", help="Grade these exercises only.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), metavar="FILE",
               help="Where the report goes; report.json in the current folder by default.")  # fmt: skip
@@ -96,8 +102,9 @@ def main() -> None:
 @click.option("--format", "target", metavar="TARGET", help="Write gradescope, junit, ctrf, csv or json instead.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where --format goes; else printed.")
 @_language
+@_course_option
 def grade(
-    path: Path,
+    path: Path | None,
     exercise: str | None,
     json_path: Path | None,
     seed: int | None,
@@ -108,18 +115,18 @@ def grade(
     target: str | None,
     out: Path | None,
     lang: str | None,
+    course_folder: Path | None,
 ) -> int:
     """Grade PATH: a folder or one .py file; student_template/ by default."""
     if target is not None or out is not None:
         _exports().check_format(target, out)
-    from harness.course import read_course
     from harness.submission import read_submission
 
-    words = _words(lang)
-    course = read_course().with_limits(limits)
+    course = read_course_in(course_folder).with_limits(limits)
+    words = _words(lang, course.root)
     chosen = course.select(exercise)
     expected = tuple(dict.fromkeys(name for item in chosen for name in item.files))
-    submission = read_submission(path, expected)
+    submission = read_submission(path or course.root / "student_template", expected)
     if sys.stderr.isatty():
         click.echo(words.ui("ui.loading"), err=True)
     bench = _bench(submission, course, seed, isolation, start_method)
@@ -136,7 +143,7 @@ def grade(
     written = json_path or (Path("report.json") if target is None else None)
     unwritten = None if written is None else _write(result, written)  # first: whoever reads may stop reading
     if target is None or out is not None:
-        terminal.show(result, Console(highlight=False), verbose=verbose, language=words.language)
+        terminal.show(result, Console(highlight=False), verbose=verbose, words=words)
     if target is not None:
         _exports().deliver(result, target, out)
     if unwritten is not None:
@@ -151,6 +158,17 @@ def grade(
 def _exports() -> Any:
     """The module of exports, which a plain grading does without."""
     return importlib.import_module("harness.export.commands")
+
+
+def read_course_in(folder: Path | None) -> Course:
+    """The course in `folder`, or the one that `harness.course.course_root` finds.
+
+    Raises:
+        Problem: there is none, or it is not valid.
+    """
+    from harness.course import read_course
+
+    return read_course(None if folder is None else folder / "graders")
 
 
 def _write(result: Report, path: Path) -> Problem | None:
@@ -197,7 +215,7 @@ def make_launcher(isolation: str | None, start_method: str | None) -> Launcher |
     return launch.launcher(start_method or launch.best_start_method(), isolation)
 
 
-def _words(option: str | None) -> Translator:
+def _words(option: str | None, root: Path | None = None) -> Translator:
     """The language to speak. One that only the locale asks for must fit the encoding of the output."""
     from harness.i18n import Translator, pick_language
 
@@ -207,7 +225,7 @@ def _words(option: str | None) -> Translator:
             "あ汉".encode(sys.stdout.encoding or "ascii")
         except (UnicodeError, LookupError):
             language = "en"
-    return Translator(language)
+    return Translator(language, root)
 
 
 @main.command()
@@ -228,40 +246,53 @@ def show(path: Path, verbose: bool, lang: str | None) -> int:
         raise Problem(f"{path} cannot be read: {error.strerror}.", "Give the report that grading wrote.") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Problem(f"{path} is not a report of this version: {error}", "Grade the work again.") from error
-    terminal.show(result, Console(highlight=False), verbose=verbose, language=words.language)
+    terminal.show(result, Console(highlight=False), verbose=verbose, words=words)
     return PASSED
 
 
 @main.command(name="list")
 @_language
-def list_checks(lang: str | None) -> int:
+@_course_option
+def list_checks(lang: str | None, course_folder: Path | None) -> int:
     """Show the exercises, their checks and points."""
-    from harness.course import read_course
-
-    course = read_course()
+    course = read_course_in(course_folder)
     from rich.console import Console
 
     from harness import session
     from harness.authoring import tables
 
-    tables.show_checks(course, session.collect(course), Console(highlight=False), _words(lang))
+    tables.show_checks(course, session.collect(course), Console(highlight=False), _words(lang, course.root))
     return PASSED
 
 
 @main.command()
-def template() -> int:
+def doctor() -> int:
+    """Show what this machine offers for keeping submissions apart; status 0 when there is a sandbox, else 1."""
+    from harness import doctor as words
+    from harness.worker import offer
+
+    found = offer.probe()
+    for line in words.lines(found):
+        click.echo(line)
+    return PASSED if found.isolation == "sandbox" else NOT_PASSED
+
+
+@main.command()
+@_course_option
+def template(course_folder: Path | None) -> int:
     """Make student_template/ from reference/ (for authors)."""
     from harness import quiz
     from harness.authoring.template import MarkerError, make_template
-    from harness.course import ROOT
 
+    root = read_course_in(course_folder).root
     try:
-        quiz_sheet = quiz.sheet(quiz.read_quiz(ROOT / "graders" / "quiz.toml")).encode("utf-8")
-        written = make_template(ROOT / "reference", ROOT / "student_template", {quiz.SHEET: quiz_sheet})
+        questions = root / "graders" / "quiz.toml"
+        more = {quiz.SHEET: quiz.sheet(quiz.read_quiz(questions)).encode("utf-8")} if questions.is_file() else None
+        written = make_template(root / "reference", root / "student_template", more)
     except (MarkerError, OSError, UnicodeDecodeError) as error:
         raise Problem(f"The template could not be made: {error}") from error
     for file in written:
-        click.echo(f"wrote {file.relative_to(ROOT)}")
+        click.echo(f"wrote {file.relative_to(root)}")
     if not written:
         click.echo("student_template/ is up to date.")
     return PASSED
@@ -288,16 +319,16 @@ def translations() -> int:
 @click.option("--quick", is_flag=True, help="One seed instead of ten.")
 @click.option("--exercise", metavar="ID,...", help="These exercises only.")
 @click.option("--jobs", type=click.IntRange(1), help="How many judges; one a core by default.")
-def check_course(quick: bool, exercise: str | None, jobs: int | None) -> int:
+@_course_option
+def check_course(quick: bool, exercise: str | None, jobs: int | None, course_folder: Path | None) -> int:
     """Prove the assignment: right answers pass, wrong ones are caught and named (for authors)."""
     from rich.console import Console
     from rich.progress import Progress
 
     from harness.authoring import prove, tables
     from harness.authoring.variants import VariantError
-    from harness.course import read_course
 
-    course = read_course()
+    course = read_course_in(course_folder)
     wanted = {item.id for item in course.select(exercise)}
     try:
         chosen = [case for case in prove.cases(course) if case.exercise in wanted]

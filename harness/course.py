@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import os
 import tomllib
 import zoneinfo
 from collections.abc import Sequence
@@ -100,6 +101,7 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         late: when it is due, if lateness counts.
         hidden: checks of which students see title, hint and points, never inputs or expected values.
         follow_through: give the points back of checks that fail only because of an earlier mistake.
+        root: the folder that holds graders/, reference/ and student_template/; where course.toml was read, never in it.
     """
 
     id: str
@@ -110,6 +112,7 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     late: Late | None = None
     hidden: tuple[str, ...] = ()
     follow_through: bool = False
+    root: Path = ROOT
 
     def with_limits(self, changes: Sequence[str]) -> Course:
         """This course with other limits, given as `name=value`.
@@ -151,16 +154,25 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(exercise for exercise in self.exercise if exercise.id in names)
 
 
-def read_course(graders: Path = ROOT / "graders") -> Course:
+def course_root() -> Path:
+    """Where the course lies: the folder that HEADCHECK_COURSE names, else this repository."""
+    return Path(os.environ.get("HEADCHECK_COURSE") or ROOT).resolve()
+
+
+def read_course(graders: Path | None = None) -> Course:
     """Read and validate `course.toml`.
+
+    Args:
+        graders: its folder; that of `course_root` by default.
 
     Raises:
         Problem: it is missing or not valid; the text names the key.
     """
+    graders = course_root() / "graders" if graders is None else graders
     path = graders / "course.toml"
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        course = msgspec.convert(data, Course)
+        course = msgspec.structs.replace(msgspec.convert(data, Course), root=graders.resolve().parent)
     except FileNotFoundError:
         raise Problem(f"There is no {path}.", "It lists the exercises of the course.") from None
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:

@@ -62,3 +62,20 @@ def read_sources(folder: Path, patterns: tuple[str, ...] = ("*.py", "*.toml")) -
             if path.is_file() and "__pycache__" not in path.parts:
                 found[path.relative_to(folder).as_posix()] = path.read_bytes()
     return found
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the system write down which files a folder holds: a new name survives a power cut only then.
+
+    Windows has nothing of the kind, and does not need it.
+
+    Raises:
+        OSError: the folder is not there, or the disk is full.
+    """
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

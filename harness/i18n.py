@@ -13,7 +13,7 @@ import tokenize
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.course import ROOT
+from harness.course import ROOT, course_root
 from harness.messages import INTERFACE
 from harness.outcome import Scalar
 from harness.report import Text
@@ -33,13 +33,16 @@ class Translator:
 
     Args:
         language: one of `LANGUAGES`.
+        root: the folder of the course whose texts are meant; by default as `course_root` says.
     """
 
-    def __init__(self, language: str = "en") -> None:
+    def __init__(self, language: str = "en", root: Path | None = None) -> None:
         self.language = language
+        root = root or course_root()
+        folders = CATALOGUES if root == ROOT else {**CATALOGUES, "course": root / "graders" / "locale"}
         self._catalogues = [
             gettext.translation(domain, folder, [language], fallback=True)
-            for domain, folder in CATALOGUES.items()
+            for domain, folder in folders.items()
             if language != "en"
         ]
 

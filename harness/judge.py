@@ -10,16 +10,20 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from typing import IO
+from pathlib import Path
+from typing import IO, Any
 
 import msgspec
 
 from harness.course import ROOT, Limits, read_course
 from harness.problem import Problem
 from harness.report import Report
+from harness.worker import confine
 
 _HEADER = 8
+_HOME = ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP")  # where packages of the user's own lie, and scratch
 
 
 class Order(msgspec.Struct, kw_only=True):
@@ -57,37 +61,54 @@ class JudgeDied(Exception):
 class JudgeProcess:
     """A judge in a process of its own, started at the first order.
 
+    It has a session of its own, so that Ctrl-C at the terminal reaches only whoever gives the orders, and of the
+    environment only what Python and torch need: nothing that the instructor keeps there comes near a submission.
+
     Args:
         isolation: `sandbox` or `process`.
+        scratch: where workers get their folders; the system's temporary folder by default. Whoever gives it removes
+            it: a judge that is killed leaves something behind.
+        root: of the course.
     """
 
-    def __init__(self, isolation: str = "process") -> None:
-        self.isolation = isolation
+    def __init__(self, isolation: str = "process", scratch: Path | None = None, *, root: Path = ROOT) -> None:
+        self.isolation, self.scratch, self.root = isolation, scratch, root
         self.process: subprocess.Popen[bytes] | None = None
 
-    def grade(self, order: Order) -> Report:
+    def grade(self, order: Order, most_seconds: float | None = None) -> Report:
         """Judge one submission; blocks until the report is there.
+
+        Args:
+            order: what to judge.
+            most_seconds: kill the judge when it takes longer by the clock; for what the limits of the submission
+                did not stop.
 
         Raises:
             Problem: the graders cannot be run.
             JudgeDied: the process ended; the next order starts another.
         """
         if self.process is None:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "harness.judge", self.isolation],
-                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            )  # fmt: skip
-        assert self.process.stdin is not None and self.process.stdout is not None
+            self.process = _start(self.isolation, self.scratch, self.root)
+        process = self.process
+        assert process.stdin is not None and process.stdout is not None
+        watchdog = threading.Timer(most_seconds, process.kill) if most_seconds is not None else None
+        if watchdog is not None:
+            watchdog.daemon = True
+            watchdog.start()
         try:
-            _write(self.process.stdin, msgspec.msgpack.encode(order))
-            body = _read(self.process.stdout)
-        except OSError:
+            _write(process.stdin, msgspec.msgpack.encode(order))
+            body = _read(process.stdout)
+        except (OSError, ValueError):  # ValueError: closed meanwhile by another thread
             body = None
+        finally:
+            if watchdog is not None:
+                watchdog.cancel()
         if body is None:
             self.close(kill=True)
             raise JudgeDied
         answer = msgspec.msgpack.decode(body, type=Answer)
         if answer.report is None:
+            self.close()
             raise Problem(answer.problem, answer.help)
         return answer.report
 
@@ -99,6 +120,21 @@ class JudgeProcess:
                 process.kill()
             with contextlib.suppress(OSError):  # an unsent order may still be in the pipe's buffer
                 process.communicate()
+
+
+def _start(isolation: str, scratch: Path | None, root: Path) -> subprocess.Popen[bytes]:
+    environment = {name: os.environ[name] for name in (*confine.KEPT_VARIABLES, *_HOME) if name in os.environ}
+    if scratch is not None:
+        environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))
+    apart: dict[str, Any] = (
+        {"start_new_session": True}
+        if os.name == "posix"
+        else {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
+    )
+    return subprocess.Popen(
+        [sys.executable, "-m", "harness.judge", isolation, str(root), " ".join(read_course(root / "graders").warm)],
+        cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **apart,
+    )  # fmt: skip
 
 
 def _write(stream: IO[bytes], body: bytes) -> None:
@@ -128,14 +164,21 @@ def main() -> None:
     torch.set_num_threads(1)
     from harness.worker import launch
 
-    course = read_course()
-    launcher = launch.launcher(launch.best_start_method(), sys.argv[1], course.warm)
+    launcher = launch.launcher(launch.best_start_method(), sys.argv[1], sys.argv[3].split())
+    # Only now: workers inherit what this process held when the zygote was forked, seeds too.
+    course = read_course(Path(sys.argv[2]) / "graders")
     from harness import session
     from harness.bench import Bench
     from harness.submission import Submission
 
     def answer(report: Report) -> None:
-        _write(answers, msgspec.msgpack.encode(Answer(report=report)))
+        if launcher.broken:  # what followed was no fault of the submission's, nor of the graders'
+            os._exit(1)
+        try:
+            _write(answers, msgspec.msgpack.encode(Answer(report=report)))
+        except BrokenPipeError:  # nobody waits for it any more; the workers' folders go with the zygote
+            launcher.close()
+            os._exit(0)
 
     def jobs() -> Iterator[session.Job]:
         while (body := _read(orders)) is not None:
@@ -147,7 +190,7 @@ def main() -> None:
             yield session.Job(bench, chosen, answer)
 
     try:
-        session.grade_all(jobs(), course.exercise, warm=True)
+        session.grade_all(jobs(), course.exercise, warm=True, root=course.root)
     except Problem as problem:
         _write(answers, msgspec.msgpack.encode(Answer(problem=problem.what, help=problem.help)))
     finally:

@@ -29,6 +29,12 @@ ENGLISH = {
     "timeout.call": "This call did not end within {seconds} seconds. Is there a loop that never ends?",
     "timeout.submission": "This submission used up its {seconds} seconds of computing time.",
     "blocked.scratch": "The code wrote more than {mebibytes} MiB or {files} files.",
+    "blocked.refused": "{what} tried something that a submission may not do ({kind}: {text}). While it is graded, code "
+    "may read its own files and Python's libraries and write into the folder it runs in; other files, other programs "
+    "and the network are closed to it.",
+    "blocked.file": "{what} wrote a file larger than a submission may have.",
+    "out-of-memory": "{what} asked for more memory than a submission may have. Look at the shapes that are built "
+    "there.",
     "crashed.import": "The Python process ended while {name}.py was imported ({ending}).",
     "crashed.call": "The Python process ended during this call ({ending}).",
     "blocked.protocol": "The submission wrote to the channel that carries its answers: {error}.",
@@ -105,6 +111,12 @@ ENGLISH = {
     "intake.no-time.no-commit": "When {what} was handed in is not known: it has no commit that can be read.",
     "intake.no-time.undated": "When {what} was handed in is not known: its last commit has no time.",
     "intake.no-time.range": "When {what} was handed in is not known: the time of its last commit is out of range.",
+    # What a batch says of a result.
+    "batch.nothing": "Nothing was handed in.",
+    "batch.judge-died": "The judging process ended while it worked on this submission, and did so again when it was "
+    "judged alone. A person has to look; no points are decided.",
+    "marks.by-hand": "Marked by hand: {points} points instead of {earned}.",
+    "marks.by-hand-comment": "Marked by hand: {points} points instead of {earned}. {comment}",
     # Points for lateness.
     "late.no-time": "{what} was handed in late, but its layout does not say when; no points were taken off.",
     "late.percent": "Handed in {late} after the due time: {rate} % of the possible points for each day begun, "
@@ -141,6 +153,8 @@ INTERFACE = {
     "ui.follows.one": "1 check here fails because of {causes}; mend that first.",
     "ui.follows.many": "{count} checks here fail because of {causes}; mend that first.",
     "ui.printed": "Printed during “{title}”:",
+    "ui.isolation": "Isolation: {isolation}",
+    "ui.isolation.less": "Isolation: {isolation} (`python grade.py doctor` says what this machine offers)",
     "ui.told-in-full": "The first {count} are told in full; -v tells all.",
     "ui.score": "Score {earned} / {possible}",
     "ui.undecided": "({points} points not decided yet)",

@@ -14,6 +14,7 @@ from harness.grading import CheckInfo
 from harness.messages import message
 from harness.observe import observing
 from harness.outcome import Evidence, Frame, Message, Status, Stop, StudentError
+from harness.text import terminal
 from harness.worker.client import Handle, Root
 
 
@@ -150,4 +151,4 @@ def plain_text(info: CheckInfo, ended: Ended) -> str:
     lines.append(ended.message.render())
     if ended.evidence is not None:
         lines += [f"expected: {ended.evidence.expected}", f"actual:   {ended.evidence.actual}"]
-    return "\n".join(lines)
+    return terminal("\n".join(lines))

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from harness import files
-from harness.outcome import UNDECIDED, Evidence, Frame, Scalar, Status
+from harness import files, text
+from harness.outcome import UNDECIDED, Evidence, Frame, Message, Scalar, Status
 from harness.problem import Problem
 
 SCHEMA_VERSION = "1"
@@ -142,7 +142,12 @@ class Report(msgspec.Struct, kw_only=True):
 
 
 def total(exercises: list[ExerciseResult], adjustments: Iterable[Adjustment] = ()) -> Score:
-    """The score over exercises and adjustments, never below 0. Points are rounded to two decimals once, here."""
+    """The score over exercises and adjustments, never below 0. Points are rounded to two decimals once, here.
+
+    What was marked by hand is decided.
+    """
+    adjustments = list(adjustments)
+    marked = {adjustment.check for adjustment in adjustments if adjustment.kind == "by-hand"}
     core = [check for exercise in exercises if not exercise.bonus for check in exercise.checks]
     bonus = [check for exercise in exercises if exercise.bonus for check in exercise.checks]
     everything = [check.points for check in core + bonus] + [adjustment.points for adjustment in adjustments]
@@ -150,7 +155,11 @@ def total(exercises: list[ExerciseResult], adjustments: Iterable[Adjustment] = (
         earned=points(check.points for check in core),
         possible=points(check.possible for check in core),
         bonus=points(check.points for check in bonus),
-        undecided=points(check.possible for check in core if check.status in UNDECIDED),
+        undecided=points(
+            check.possible
+            for check in core
+            if check.status in UNDECIDED and not {check.id, check.id.partition(".")[0]} & marked
+        ),
         final=max(0.0, points(everything)),
     )
 
@@ -158,6 +167,11 @@ def total(exercises: list[ExerciseResult], adjustments: Iterable[Adjustment] = (
 def points(values: Iterable[float]) -> float:
     """A sum of points, exact to two decimals."""
     return round(math.fsum(values), 2)
+
+
+def as_text(said: Message) -> Text:
+    """A message as the report stores it."""
+    return Text(said.id, said.render(), said.params)
 
 
 def for_student(report: Report, *, private_seed: bool = False) -> Report:
@@ -187,23 +201,7 @@ def passed_everything(report: Report) -> bool:
 
 def to_json(report: Report) -> bytes:
     """The report as UTF-8 JSON, indented for people. All numbers are finite, all text is valid Unicode."""
-    return msgspec.json.format(msgspec.json.encode(_clean(msgspec.to_builtins(report))), indent=2) + b"\n"
-
-
-def _clean(value: Any, named: bool = False) -> Any:
-    """JSON has no infinity and UTF-8 no lone surrogates; both can come out of a submission.
-
-    A number that is not finite becomes null, or, among a message's parameters (`named`), its name: "nan", "inf".
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value) if named else None
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, dict):
-        return {_clean(key): _clean(item, named or key == "params") for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_clean(item, named) for item in value]
-    return value
+    return msgspec.json.format(msgspec.json.encode(text.json_ready(msgspec.to_builtins(report))), indent=2) + b"\n"
 
 
 class _Version(msgspec.Struct):

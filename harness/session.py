@@ -15,6 +15,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,10 +30,10 @@ from harness.diagnosis import Footprint, run_check
 from harness.grading import CheckInfo
 from harness.messages import message
 from harness.oracle import Recording, RecordingLink, ReplayLink
-from harness.outcome import Message, Status
+from harness.outcome import Status
 from harness.plugin import GradingPlugin, info_of
 from harness.problem import Problem
-from harness.report import CheckResult, ExerciseResult, Report, Text
+from harness.report import CheckResult, ExerciseResult, Report, Text, as_text
 from harness.submission import Submission
 from harness.worker.client import LocalLink
 from harness.worker.objects import Objects
@@ -67,29 +68,30 @@ def grade(bench: Bench, exercises: tuple[Exercise, ...]) -> Report:
         KeyboardInterrupt: the user stopped it.
     """
     reports: list[Report] = []
-    grade_all([Job(bench, exercises, reports.append)], exercises)
+    grade_all([Job(bench, exercises, reports.append)], exercises, root=bench.course.root)
     return reports[0]
 
 
-def grade_all(jobs: Iterable[Job], exercises: tuple[Exercise, ...], *, warm: bool = False) -> None:
+def grade_all(jobs: Iterable[Job], exercises: tuple[Exercise, ...], *, warm: bool = False, root: Path = ROOT) -> None:
     """Judge submissions one after the other, as `jobs` gives them.
 
     Args:
         jobs: taken one by one; the next is asked for when the report of the last has been delivered.
         exercises: all that a job may name; their graders are collected at the start.
         warm: ask the reference once for each seed, and answer all jobs of that seed from the recording.
+        root: of the course, the same for all jobs.
 
     Raises:
         Problem: the graders themselves cannot be run.
         KeyboardInterrupt: the user stopped it.
     """
-    _run_pytest(_Rounds(jobs, warm), exercises)
+    _run_pytest(_Rounds(jobs, warm), exercises, root)
 
 
 def collect(course: Course) -> list[CheckInfo]:
     """Every check of the course, in order, without running one."""
     plugin = GradingPlugin(None)
-    _run_pytest(plugin, course.exercise, "--collect-only")
+    _run_pytest(plugin, course.exercise, course.root, "--collect-only")
     return plugin.checks
 
 
@@ -166,7 +168,7 @@ class _Rounds(GradingPlugin):
         if bench.seed not in self.recordings:
             recording = Recording(bench.seed)
             asked = Bench(bench.submission, bench.course, None, RecordingLink(bench.oracle, recording), bench.seed)
-            itself = LocalLink(Objects(reference_modules().load))
+            itself = LocalLink(Objects(reference_modules(bench.course.root / "reference").load))
             for item in items:
                 if "handed_in" in inspect.signature(item.function).parameters:  # type: ignore[attr-defined]
                     continue  # judges files as data, and asks nothing of the reference
@@ -178,8 +180,8 @@ class _Rounds(GradingPlugin):
 
     def _diagnose(self, grouped: list[ExerciseResult], bench: Bench, items: list[pytest.Item]) -> None:
         if self.diagnosis is None:
-            graders = ROOT / "graders"
-            sources = reference_modules().sources
+            graders = bench.course.root / "graders"
+            sources = reference_modules(bench.course.root / "reference").sources
             known: list[diagnosis.Candidate] = []  # none where the reference is not, with a recording
             if sources:
                 known = diagnosis.candidates(
@@ -191,14 +193,14 @@ class _Rounds(GradingPlugin):
         diagnosis.tell(self.diagnosis, grouped, footprints, bench)
 
 
-def _run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], *more: str) -> None:
+def _run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], root: Path, *more: str) -> None:
     broken = _Broken()
-    arguments = ["-q", "-s", "--tb=short", f"--rootdir={ROOT}", f"--confcutdir={ROOT / 'graders'}", "-c",
+    arguments = ["-q", "-s", "--tb=short", f"--rootdir={root}", f"--confcutdir={root / 'graders'}", "-c",
                  str(ROOT / "pyproject.toml"), "-o", "addopts=", "--import-mode=importlib",
                  "-p", "pytest_jsonreport.plugin", "--json-report-file=none",
                  "--json-report-omit", "log", "streams", "keywords", "collectors"]  # fmt: skip
     arguments += [word for name in _WITHOUT for word in ("-p", f"no:{name}")]
-    paths = [str(ROOT / "graders" / exercise.grader) for exercise in exercises]
+    paths = [str(root / "graders" / exercise.grader) for exercise in exercises]
     shown = io.StringIO()
     gc.collect()
     gc.freeze()  # pytest collects garbage several times; over torch's heap that takes longer than the checks
@@ -266,11 +268,6 @@ def _result(info: CheckInfo, plugin: GradingPlugin, test: dict[str, Any] | None)
     else:
         result.message = as_text(message("grader-error.lost"))
     return result
-
-
-def as_text(said: Message) -> Text:
-    """A message as the report stores it."""
-    return Text(said.id, said.render(), said.params)
 
 
 def _report(job: Job, grouped: list[ExerciseResult], started: str, seconds: float) -> Report:
@@ -343,6 +340,6 @@ def _course(course: Course) -> report.CourseInfo:
     return report.CourseInfo(
         id=course.id,
         title=course.title,
-        graders=files.digest(files.read_sources(ROOT / "graders")),
-        reference=files.digest(files.read_sources(ROOT / "reference")),
+        graders=files.digest(files.read_sources(course.root / "graders")),
+        reference=files.digest(files.read_sources(course.root / "reference")),
     )

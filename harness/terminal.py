@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codeop
-import re
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -13,6 +12,7 @@ from rich.text import Text
 from harness.i18n import Translator
 from harness.outcome import UNDECIDED, Frame, Status
 from harness.report import CheckResult, ExerciseResult, Report, for_student
+from harness.text import ci_guard, terminal
 from harness.wrapping import Prose
 
 WIDTH = 100  # of prose and tables, at most
@@ -22,20 +22,19 @@ MESSAGE_LINES, MESSAGE_CHARACTERS = 10, 800
 # Sign, its stand-in where a terminal knows ASCII only, style.
 _MARKS = {Status.PASSED: ("✓", "+", "green"), Status.NOT_STARTED: ("·", "-", "dim"),
           Status.PENDING: ("…", ".", "yellow"), Status.GRADER_ERROR: ("!", "!", "yellow")}  # fmt: skip
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-def show(report: Report, console: Console, *, verbose: bool = False, language: str = "en") -> None:
+def show(report: Report, console: Console, *, verbose: bool = False, words: Translator | None = None) -> None:
     """Print a report: exercises with their checks, then what did not pass, then the score and the next step.
 
     Args:
         report: what to show.
         console: plain when it is not a terminal or NO_COLOR is set; rich sees to that.
         verbose: with what the submission printed, and its whole tracebacks.
-        language: one of `harness.i18n.LANGUAGES`.
+        words: in which language; English by default.
     """
-    say = _Teller(console, Translator(language))
-    words = say.words
+    words = words or Translator()
+    say = _Teller(console, words)
     report = for_student(report)
     title = words.title(report.course.id, report.course.title)
     console.print(Prose.assemble(_text(title, "bold"), "  ", _text(report.submission.name)))
@@ -60,6 +59,7 @@ def show(report: Report, console: Console, *, verbose: bool = False, language: s
     console.print()
     if told > IN_FULL and not verbose:
         console.print(_text(words.ui("ui.told-in-full", count=IN_FULL), "dim"))
+    console.print(_isolation(report, words))
     console.print(_score(report, words))
     step = next_step(report, words)
     if step:
@@ -223,10 +223,10 @@ class _Teller:
 
     def prose(self, text: str, style: str = "") -> None:
         for line in _text(text, style).wrap(self.console, min(self.console.width, WIDTH) - 2):
-            self.console.print(Text("  ").append_text(line))
+            self.console.print(Text("  " + ci_guard(line.plain)).append_text(line))
 
     def code(self, text: str, style: str = "") -> None:
-        self.console.print(_text(f"    {text}", style), soft_wrap=True)  # so that it can be copied
+        self.console.print(_text(f"    {ci_guard(text)}{text}", style), soft_wrap=True)  # so that it can be copied
 
 
 def at_a_prompt(source: str) -> list[str]:
@@ -265,9 +265,8 @@ def plain(text: str) -> Text:
 
 
 def _text(text: str, style: str = "") -> Prose:
-    """`text` for a terminal. Control characters, which can move the cursor or change what was printed, and those that
-    turn the direction of writing are spelled out: most of what is shown was written by a submission."""
-    return Prose(_CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text), style)
+    """Most of what is shown was written by a submission."""
+    return Prose(terminal(text), style)
 
 
 def _printed(check: CheckResult, say: _Teller) -> None:
@@ -275,6 +274,11 @@ def _printed(check: CheckResult, say: _Teller) -> None:
     say.prose(say.words.ui("ui.printed", title=say.words.title(check.id, check.title)), "dim")
     for line in check.output.rstrip("\n").split("\n"):
         say.code(line)
+
+
+def _isolation(report: Report, words: Translator) -> Prose:
+    kind = report.environment.isolation
+    return _text(words.ui("ui.isolation" if kind == "sandbox" else "ui.isolation.less", isolation=kind), "dim")
 
 
 def _score(report: Report, words: Translator) -> Text:

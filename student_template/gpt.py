@@ -195,15 +195,10 @@ class GPT(nn.Module):
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
 
-    def forward(self, idx: Tensor, targets: Tensor | None = None, start: int = 0) -> tuple[Tensor, Tensor | None]:
-        """Scores for the next character at every position.
+    def embed(self, idx: Tensor, start: int = 0) -> Tensor:
+        """The vectors of the characters, with what the table says of their positions: (B, T) -> (B, T, C).
 
-        idx: (B, T) numbers of characters. targets: (B, T), the character that really follows each, or None.
-        start: the position of the first column. Returns the logits (B, T, V) and the mean cross-entropy in
-        nats, or None without targets. Raises ValueError when idx has another shape or a number outside the
-        vocabulary, when start is negative, and when start + T goes beyond the block_size rows of the learned
-        table. "rope" and "none" have no table that could end: they take any length, and `start` changes
-        nothing there, since only distances count.
+        start: the position of the first column. Raises ValueError as `forward` does.
         """
         if idx.dim() != 2 or idx.numel() == 0:
             raise ValueError(f"idx must be (B, T) with at least one character, not {tuple(idx.shape)}")
@@ -221,7 +216,19 @@ class GPT(nn.Module):
                     f"but the position table has block_size = {self.config.block_size} rows"
                 )
             x = x + self.pos_emb(torch.arange(start, start + length, device=idx.device))  # (B, T, C)
-        x = self.drop(x)  # (B, T, C)
+        return x
+
+    def forward(self, idx: Tensor, targets: Tensor | None = None, start: int = 0) -> tuple[Tensor, Tensor | None]:
+        """Scores for the next character at every position.
+
+        idx: (B, T) numbers of characters. targets: (B, T), the character that really follows each, or None.
+        start: the position of the first column. Returns the logits (B, T, V) and the mean cross-entropy in
+        nats, or None without targets. Raises ValueError when idx has another shape or a number outside the
+        vocabulary, when start is negative, and when start + T goes beyond the block_size rows of the learned
+        table. "rope" and "none" have no table that could end: they take any length, and `start` changes
+        nothing there, since only distances count.
+        """
+        x = self.drop(self.embed(idx, start))  # (B, T, C)
         for block in self.blocks:
             x = block(x)  # (B, T, C)
         logits = self.head(self.ln_f(x))  # (B, T, V)

@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.command import Command
 
+collect_ignore = ["courses"]  # their checks run against submissions, not as tests
+
 
 @pytest.fixture(scope="session")
 def command() -> Iterator[Command]:

@@ -87,14 +87,31 @@ def test_the_repository_has_what_a_page_names(page: Path) -> None:
 def test_commands_and_options_exist(page: Path) -> None:
     """Every `python grade.py ...` of a page names a command and options that the command line has."""
     for line in re.findall(r"python grade\.py([^`\n|&]*)", read(page)):
-        words = [word for word in shlex.split(line.partition(" (")[0], comments=True) if word not in ("...", "-->")]
-        name = words[0] if words and words[0] in cli.main.commands else "grade"
-        command: click.Command = cli.main.commands[name]
-        known = {option for parameter in (*command.params, *cli.main.params) for option in parameter.opts}
-        known |= {"-h", "--help"}
-        for word in words:
-            if word.startswith("-"):
-                assert word.partition("=")[0] in known, f"{page_id(page)}: python grade.py{line}"
+        words = [word for word in _words(line) if word not in ("...", "-->")]
+        known = {option for parameter in cli.main.params for option in parameter.opts} | {"-h", "--help"}
+        for option in known | _options(cli.main, words):
+            words = [word for word in words if word.partition("=")[0] != option]
+        unknown = [word for word in words if word.startswith("-")]
+        assert not unknown, f"{page_id(page)}: python grade.py{line} has {unknown}"
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError:  # prose in brackets after the command
+        return shlex.split(line.partition(" (")[0], comments=True)
+
+
+def _options(group: click.Group, words: list[str]) -> set[str]:
+    """The options of the command that the words name; `grade` is what a path stands for."""
+    context = click.Context(group)
+    command = group.get_command(context, words[0]) if words else None
+    if command is None:
+        command = group.get_command(context, "grade")
+    elif isinstance(command, click.Group):
+        return _options(command, words[1:])
+    assert command is not None
+    return {option for parameter in command.params for option in parameter.opts}
 
 
 def test_the_limits_shown_are_those_of_the_code() -> None:

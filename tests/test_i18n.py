@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from babel.messages.mofile import read_mo
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import read_mo, write_mo
 from babel.messages.pofile import read_po
 from hypothesis import given
 from hypothesis import strategies as st
@@ -180,6 +181,20 @@ def test_a_reworded_sentence_is_not_shown_until_someone_has_looked(
     assert kept["timeout.call"].fuzzy and "{seconds}" in str(kept["timeout.call"].string)
 
 
+def test_another_course_brings_its_own_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "graders" / "locale" / "ja" / "LC_MESSAGES"
+    folder.mkdir(parents=True)
+    catalogue = Catalog(locale="ja")
+    catalogue.add("heads.title", "別の課題")
+    with (folder / "course.mo").open("wb") as file:
+        write_mo(file, catalogue)
+    assert Translator("ja", tmp_path).title("heads", "Heads") == "別の課題"
+    assert Translator("ja", tmp_path).title("rope", "Turning") == "Turning"  # nothing of this course is mixed in
+    assert Translator("ja", tmp_path).ui("ui.score", earned="1", possible="2") == "得点 1 / 2"
+    monkeypatch.setenv("HEADCHECK_COURSE", str(tmp_path))
+    assert Translator("ja").title("heads", "Heads") == "別の課題"
+
+
 # What checks say besides sentences
 
 
@@ -252,7 +267,7 @@ def stored(command: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def displayed(shown: report.Report, language: str, width: int = 80) -> list[str]:
     out = io.StringIO()
-    terminal.show(shown, Console(file=out, width=width, highlight=False), verbose=True, language=language)
+    terminal.show(shown, Console(file=out, width=width, highlight=False), verbose=True, words=Translator(language))
     return out.getvalue().splitlines()
 
 

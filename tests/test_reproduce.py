@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import math
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -129,6 +130,30 @@ CLAIMS: dict[str, Callable[[list[float]], bool]] = {
     "rope.rotary-dim": near(4, 1, 5, 12),
     "rope.follows": lambda v: v == [],
     "rope.sentences": lambda v: 1e-5 < v[0] < 1e-2,
+    "positions.table": near(4, 5, 6, 7, 8, 9),
+    "positions.table-end": lambda v: v[:3] == [1, 128, 2] and v.count(129) == v.count(128) - 1 == 2,
+    "positions.sinusoidal": near(0, 1, 0, 1, math.sin(1), math.cos(1), math.sin(0.01), math.cos(0.01)),
+    "positions.sinusoidal-odd": near(3, 5, 0, 1, 0, 0.8415, 0.5403, 0.0022),
+    "positions.sinusoidal-far": near(0, -0.6639, -0.7478),
+    "positions.sinusoidal-distance": constant_along_diagonals,
+    "positions.interpolation": near(0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5),
+    "positions.interpolation-short": near(0, 1, 2, 3, 0, 0.5, 1, 1.5),
+    "sharing.divides": lambda v: v[0] == 2 and {4, 3} <= set(v[1:3]) and {30, 4} <= set(v[3:]),
+    "sharing.parameters": near(4, 1056, 1056, 1056, 1056, 2, 1056, 528, 528, 1056, 1, 1056, 264, 264, 1056),
+    "sharing.groups": near(10, 10, 10, 20, 20, 20),
+    "sharing.cache": near(60, 1, 2, 5, 3, 60),
+    "sharing.forward": rounding,
+    "sharing.ordinary": rounding,
+    "sharing.perturb": lambda v: min(v[:6]) > 1e-4 and rounding(v[6:]) and len(v) == 12,
+    "cache.extend": near(11, 0, 0, 0, 1),
+    "cache.visible": near(1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1),
+    "cache.kept": near(1, 3, 6, 4, 1, 3, 6, 4, 0),
+    "cache.forget": rounding,
+    "cache.one-pass": rounding,
+    "cache.learned": rounding,
+    "cache.pieces": rounding,
+    "cache.start": rounding,
+    "cache.rope": rounding,
     "maps.values": lambda v: v[:4] == [3, 2, 5, 5] and zeros_right_of_the_diagonal(v[4:]),
     "maps.trained": near(2, 4, 12, 12),
     "maps.dropout": near(0),
@@ -161,9 +186,11 @@ def test_every_check_has_its_claim() -> None:
     assert [info.id for info in CHECKS] == list(CLAIMS)
 
 
-def test_the_points_make_a_hundred() -> None:
+def test_the_points_make_a_hundred_and_about_ten_for_each_bonus() -> None:
     bonus = {exercise.id for exercise in read_course().exercise if exercise.bonus}
     assert sum(info.points for info in CHECKS if info.exercise not in bonus) == 100
+    for exercise in bonus - {"quiz"}:
+        assert 8 <= sum(info.points for info in CHECKS if info.exercise == exercise) <= 14
 
 
 @pytest.mark.parametrize("info", CHECKS, ids=lambda info: info.id)

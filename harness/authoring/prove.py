@@ -11,13 +11,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from queue import SimpleQueue
 
 from harness.authoring.quiz_cases import sheets
 from harness.authoring.template import find_regions
 from harness.authoring.variants import Variant, load_variants
-from harness.course import ROOT, Course
+from harness.course import Course
 from harness.files import read_sources
 from harness.judge import JudgeDied, JudgeProcess, Order
 from harness.outcome import Status
@@ -46,12 +45,13 @@ class Verdict:
     problems: tuple[str, ...]
 
 
-def cases(course: Course, root: Path = ROOT) -> list[Case]:
+def cases(course: Course) -> list[Case]:
     """Every case of a course: the reference and the template once an exercise, then all variants.
 
     Raises:
         VariantError: a variant does not fit the reference.
     """
+    root = course.root
     reference = {name: text.decode("utf-8") for name, text in read_sources(root / "reference", ("*.py",)).items()}
     template = {name: text.decode("utf-8") for name, text in read_sources(root / "student_template", ("*.py",)).items()}
     whole = {"reference": root / "reference", "template": root / "student_template"}
@@ -101,7 +101,7 @@ def prove(
     jobs = jobs or os.cpu_count() or 1
     judges: SimpleQueue[JudgeProcess] = SimpleQueue()
     for _ in range(jobs):
-        judges.put(JudgeProcess())
+        judges.put(JudgeProcess(root=course.root))
 
     def verdict(case: Case) -> Verdict:
         judge = judges.get()

@@ -90,7 +90,7 @@ def replay(report: Report, check: str, submission: Submission, course: Course, l
     exercise = tuple(item for item in course.exercise if item.id == check.partition(".")[0])
     bench = Bench(submission, course, launcher, None, report.seed, journal=[])
     reports: list[Report] = []
-    session.grade_all([session.Job(bench, exercise, reports.append, only=check)], exercise)
+    session.grade_all([session.Job(bench, exercise, reports.append, only=check)], exercise, root=course.root)
     if not reports[0].exercises or not reports[0].exercises[0].checks:
         raise Problem(f"The course has no check {check!r} any more.")
     assert bench.journal is not None

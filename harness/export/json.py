@@ -17,7 +17,8 @@ SINGLE = True
 
 def write(sheet: Sheet, out: BinaryIO) -> None:
     """Write `[report, ...]`, a report a line."""
-    separator = b"[\n"
+    out.write(b"[")
+    separator = b"\n"
     for grade in sheet.grades():
         report = msgspec.structs.replace(grade.report, student=grade.student)
         out.write(separator + msgspec.json.encode(report))

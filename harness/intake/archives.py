@@ -237,10 +237,10 @@ def clean_name(raw: str) -> str | None:
     return "/".join(parts)
 
 
-def shown(raw: str) -> str:
-    """A hostile name, fit to be printed: at most 100 characters, control characters escaped."""
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in raw[:100])
-    return text if len(raw) <= 100 else f"{text}..."
+def shown(raw: str, most: int = 100) -> str:
+    """A hostile name, fit to be printed: at most `most` characters, control characters escaped."""
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in raw[:most])
+    return text if len(raw) <= most else f"{text}..."
 
 
 def kind_of(start: bytes) -> str:

@@ -14,6 +14,17 @@ from harness.outcome import Message
 _COMMITTER = re.compile(rb"^committer .*> (\d{1,11}) ([+-])(\d{2})(\d{2})$", re.MULTILINE)
 
 
+def careful_environment() -> dict[str, str]:
+    """The environment for a git that looks at a repository of somebody else's.
+
+    Nothing that GIT_* variables of ours say holds there, and git neither fetches what a partial clone lacks, nor asks
+    for a password, nor writes.
+    """
+    quiet = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_TERMINAL_PROMPT": "0",
+             "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}  # fmt: skip
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | quiet
+
+
 def is_repository(folder: Path) -> bool:
     """Whether a folder holds a `.git`."""
     try:
@@ -32,13 +43,10 @@ def last_commit(repository: Path) -> datetime.datetime | Message:
     inner = repository / ".git"
     if not is_repository(repository) or inner.is_symlink() or not inner.is_dir():
         return message("intake.no-time.git-folder", what=what)
-    quiet = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_TERMINAL_PROMPT": "0",
-             "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}  # fmt: skip
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ["git", f"--git-dir={inner}", "-c", "core.fsmonitor=false", "cat-file", "commit", "HEAD"]
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=20, check=True,
-                              env=inherited | quiet)  # fmt: skip
+                              env=careful_environment())  # fmt: skip
     except FileNotFoundError:
         return message("intake.no-time.git-missing", what=what)
     except subprocess.TimeoutExpired:

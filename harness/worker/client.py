@@ -16,7 +16,7 @@ from harness.course import Limits
 from harness.outcome import Status, Stop
 from harness.worker import explain, objects, protocol
 from harness.worker.channel import Closed
-from harness.worker.guard import Guard, cpu_seconds
+from harness.worker.guard import Account, Guard, cpu_seconds
 from harness.worker.homes import UNCONFINED
 from harness.worker.launch import Launcher, Process
 from harness.worker.protocol import (
@@ -70,13 +70,17 @@ class WorkerLink:
         launcher: how workers are made.
         files: the submission.
         limits: what it may use.
+        account: what the submission has used in other links.
     """
 
-    def __init__(self, launcher: Launcher, files: Mapping[str, bytes], limits: Limits) -> None:
+    def __init__(
+        self, launcher: Launcher, files: Mapping[str, bytes], limits: Limits, account: Account | None = None
+    ) -> None:
         self.launcher, self.files, self.limits = launcher, files, limits
+        self.account = Account() if account is None else account
         self.process: Process | None = None
         self.printed = ""
-        self.spent = 0.0  # CPU seconds of workers that have ended
+        self.endless: dict[str, Stop] = {}  # imports that did not end: each would take as long again
 
     def perform(self, request: Request) -> Reply:
         """Send a request and wait for its reply.
@@ -85,12 +89,16 @@ class WorkerLink:
             Stop: TIMEOUT, CRASHED, BLOCKED or OUT_OF_MEMORY; the worker is gone then and the next `Begin` starts
                 another.
         """
+        if isinstance(request, Import) and request.name in self.endless:
+            raise self.endless[request.name]
         process = self.process
+        if isinstance(request, Begin):
+            self.account.check(self.limits)
         if process is None:
             if not isinstance(request, Begin):
                 raise RuntimeError("the check went on after its worker was stopped")
             process = self.process = self.launcher.launch(self.files, self.limits)
-        guard = Guard(process, self.limits, request, self.spent)
+        guard = Guard(process, self.limits, request, self.account)
         try:
             reply = protocol.decode_reply(process.channel.exchange(protocol.encode_request(request), guard.look))
             if reply.id != request.id:
@@ -98,14 +106,18 @@ class WorkerLink:
             guard.look_at_scratch()
             if isinstance(reply, Value):
                 protocol.unpack(reply.value)  # whoever forged a value is stopped here, and blamed
-        except Stop:
+        except Stop as stop:
             self._stop()
+            if isinstance(request, Import) and stop.status is Status.TIMEOUT:
+                self.endless[request.name] = stop
             raise
         except Closed:
             raise self._ended(request) from None
         except protocol.ProtocolError as error:
             self._stop()
             raise Stop(Status.BLOCKED, explain.broken_protocol(error)) from None
+        finally:
+            guard.end()
         return reply
 
     def take_output(self) -> str:
@@ -132,7 +144,7 @@ class WorkerLink:
     def _stop(self) -> str:
         assert self.process is not None
         process, self.process = self.process, None
-        self.spent += cpu_seconds(process.pid)
+        self.account.cpu += cpu_seconds(process.pid)
         ending = process.end()
         self.printed += process.channel.output.take()
         return ending
@@ -203,7 +215,8 @@ class Check:
             stop.request = what  # type: ignore[attr-defined]
             raise
         if isinstance(reply, Raised):
-            explain.raise_reply(reply, what)
+            confined = isinstance(self.link, WorkerLink) and self.link.launcher.isolation == "sandbox"
+            explain.raise_reply(reply, what, confined=confined)
         return self._handles(protocol.unpack(reply.value), what)
 
     def _handles(self, value: Any, what: str) -> Any:

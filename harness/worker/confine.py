@@ -31,7 +31,7 @@ _OTHER_TASKS = 2048  # what an ordinary user's other programs may start while a 
 # top.
 _FIRST_WORKER_UID = 0x70000000
 # What an interpreter may need to start and to read text; no secret belongs in any of them.
-_KEPT_VARIABLES = (
+KEPT_VARIABLES = (
     *("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT"),
     *("PYTHONHOME", "PYTHONPATH", "PYTHONUTF8"),
     *("LANG", "LC_ALL", "LC_CTYPE", "TZ"),
@@ -132,7 +132,7 @@ def environment(scratch: str) -> dict[str, str]:
     Start the zygote with it as well: the strings a process was started with stay in its memory, where a
     submission could read them even after the variables were deleted.
     """
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     folders = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"), scratch)
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     return {

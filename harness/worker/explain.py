@@ -10,15 +10,20 @@ from harness.outcome import Frame, Message, Status, Stop, StudentError
 from harness.worker import objects
 from harness.worker.protocol import Import, ProtocolError, Raised, Request
 
+# What the system's refusals say: C's words for ENOMEM, EPERM, EACCES and EFBIG, and torch's own.
+_NO_MEMORY = ("can't allocate memory", "Cannot allocate memory")
+_REFUSED = ("Operation not permitted", "Permission denied")
+_TOO_LARGE = "File too large"
 _SYNTAX = ("SyntaxError", "IndentationError", "TabError")
 
 
-def raise_reply(reply: Raised, what: str) -> NoReturn:
+def raise_reply(reply: Raised, what: str, *, confined: bool = False) -> NoReturn:
     """Turn a reply that carries an exception into the exception that ends a check.
 
     Args:
         reply: what came back.
         what: the expression that was asked for, as a student would write it.
+        confined: it came out of the sandbox, so that "not permitted" is the sandbox's word.
     """
     kind, text = reply.kinds[0], reply.text
     if kind == objects.NO_MODULE:
@@ -31,7 +36,8 @@ def raise_reply(reply: Raised, what: str) -> NoReturn:
     if kind == objects.NOT_DATA:
         raise Stop(Status.FAILED, message("answer.not-data", what=what, got=text))
     trace = tuple(Frame(*frame, column=reply.caret) for frame in reply.trace)
-    raise StudentError(_status(reply), _said(reply, what, trace), kinds=tuple(reply.kinds), said=text, trace=trace)
+    status = _status(reply, confined)
+    raise StudentError(status, _said(reply, what, trace, status), kinds=tuple(reply.kinds), said=text, trace=trace)
 
 
 def timeout(request: Request, seconds: float) -> Message:
@@ -63,16 +69,25 @@ def broken_protocol(error: ProtocolError) -> Message:
     return message("blocked.protocol", error=str(error))
 
 
-def _status(reply: Raised) -> Status:
+def _status(reply: Raised, confined: bool) -> Status:
     if reply.stub:
         return Status.NOT_STARTED
-    if "MemoryError" in reply.kinds or "can't allocate memory" in reply.text:
+    system = {"OSError", "RuntimeError"} & set(reply.kinds)  # torch wraps what the system said in RuntimeError
+    if "MemoryError" in reply.kinds or (system and any(text in reply.text for text in _NO_MEMORY)):
         return Status.OUT_OF_MEMORY
+    if confined and system and any(text in reply.text for text in (*_REFUSED, _TOO_LARGE)):
+        return Status.BLOCKED
     return Status.ERROR
 
 
-def _said(reply: Raised, what: str, trace: tuple[Frame, ...]) -> Message:
+def _said(reply: Raised, what: str, trace: tuple[Frame, ...], status: Status) -> Message:
     kind, text = reply.kinds[0], reply.text or "..."
+    if status is Status.OUT_OF_MEMORY:
+        return message("out-of-memory", what=what)
+    if status is Status.BLOCKED:
+        if _TOO_LARGE in text:
+            return message("blocked.file", what=what)
+        return message("blocked.refused", what=what, kind=kind, text=text)
     if not trace:
         return (
             message("not-started.bare", what=what)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 from harness.course import Limits
 from harness.outcome import Status, Stop
@@ -24,6 +25,27 @@ def cpu_seconds(pid: int) -> float:
     return float(times.user + times.system)
 
 
+@dataclass
+class Account:
+    """What a submission has used so far, over all of its workers.
+
+    cpu: CPU seconds of workers that have ended. waited: seconds by the clock that its requests took.
+    """
+
+    cpu: float = 0.0
+    waited: float = 0.0
+
+    def check(self, limits: Limits, used: float = 0.0, elapsed: float = 0.0) -> None:
+        """Compare with the limits, with what the running worker and request add.
+
+        Raises:
+            Stop: TIMEOUT.
+        """
+        seconds = limits.submission_seconds
+        if self.cpu + used > seconds or self.waited + elapsed > seconds * limits.wall_factor:
+            raise Stop(Status.TIMEOUT, explain.spent(seconds))
+
+
 class Guard:
     """Looks after one request.
 
@@ -33,11 +55,11 @@ class Guard:
         process: the worker.
         limits: of the submission.
         request: what it is doing.
-        spent: CPU seconds that the submission used in workers that have ended.
+        account: what the submission has used before.
     """
 
-    def __init__(self, process: Process, limits: Limits, request: Request, spent: float) -> None:
-        self.process, self.limits, self.request, self.spent = process, limits, request, spent
+    def __init__(self, process: Process, limits: Limits, request: Request, account: Account) -> None:
+        self.process, self.limits, self.request, self.account = process, limits, request, account
         self.began = self.looked = time.monotonic()
         self.cpu_before: float | None = None
 
@@ -64,6 +86,10 @@ class Guard:
         if now - self.process.scratch_seen > _LOOK:
             self._look_at_files()
 
+    def end(self) -> None:
+        """Called when the request is over, however it ended."""
+        self.account.waited += time.monotonic() - self.began
+
     def _look_at_time(self, elapsed: float) -> None:
         if isinstance(self.request, Begin):
             if elapsed > self.limits.start_seconds:
@@ -77,8 +103,7 @@ class Guard:
             self.cpu_before = max(0.0, used - elapsed)
         if used - self.cpu_before > allowed or elapsed > allowed * self.limits.wall_factor:
             raise Stop(Status.TIMEOUT, explain.timeout(self.request, allowed))
-        if self.spent + used > self.limits.submission_seconds:
-            raise Stop(Status.TIMEOUT, explain.spent(self.limits.submission_seconds))
+        self.account.check(self.limits, used, elapsed)
 
     def _look_at_files(self) -> None:
         self.process.scratch_seen = time.monotonic()

@@ -20,6 +20,9 @@ def make(files: Mapping[str, bytes]) -> Path:
     The scratch folder is where the code runs and may write. Data files lie there too, so that `open("poem.txt")` finds
     beside it what it finds on the student's machine.
     """
+    for name in files:
+        if Path(name).is_absolute() or ".." in Path(name).parts:  # the intake lets none through
+            raise ValueError(f"the name {name!r} leaves the submission")
     home = Path(tempfile.mkdtemp(prefix="headcheck-")).resolve()
     (home / SCRATCH).mkdir()
     (home / SUBMISSION).mkdir()
@@ -32,19 +35,28 @@ def make(files: Mapping[str, bytes]) -> Path:
 
 
 def used(home: Path, most_files: int) -> tuple[int, int]:
-    """Bytes on disk and number of files beneath the scratch folder; counting stops beyond `most_files`."""
+    """Bytes on disk and number of files beneath the scratch folder; counting stops beyond `most_files`.
+
+    A folder that cannot be listed (without permissions, or deeper than the longest path) counts as one file too many:
+    what is in it could be anything.
+    """
     size = count = 0
     folders = [str(home / SCRATCH)]
     while folders and count <= most_files:
-        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                count += 1
-                if count > most_files:
-                    break
-                with contextlib.suppress(OSError):
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    count += 1
+                    if count > most_files:
+                        break
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
-                    size += _on_disk(entry.stat(follow_symlinks=False))
+                    with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+                        size += _on_disk(entry.stat(follow_symlinks=False))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            count = most_files + 1
     return size, count
 
 

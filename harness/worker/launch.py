@@ -44,6 +44,7 @@ class Launcher(Protocol):
 
     isolation: str  # sandbox or process
     method: str  # fork or spawn
+    broken: bool  # whether what makes the workers has ended by itself
 
     def launch(self, files: Mapping[str, bytes], limits: Limits) -> Process: ...
 
@@ -78,7 +79,7 @@ class ForkLauncher:
     def __init__(self, isolation: str, warm: Sequence[str] = ()) -> None:
         from harness.worker import zygote  # its imports are POSIX's
 
-        self.isolation = isolation
+        self.isolation, self.broken = isolation, False
         self.pid, self.control = zygote.start(sandbox=isolation == "sandbox", warm=warm)
         trouble = self._answer()
         if trouble:
@@ -91,21 +92,36 @@ class ForkLauncher:
         output, their_output = socket.socketpair()
         with theirs, their_output:
             message = msgspec.msgpack.encode(("fork", str(home), msgspec.msgpack.encode(limits)))
-            socket.send_fds(self.control, [message], [theirs.fileno(), their_output.fileno()])
-            pid: int = self._answer()
+            pid: int = self._ask(message, [theirs.fileno(), their_output.fileno()])
         return _Forked(self, pid, home, Channel(ours, output, limits.output_bytes))
 
     def end(self, pid: int) -> int:
         """Kill a worker; returns its wait status."""
-        self.control.sendall(msgspec.msgpack.encode(("end", pid, b"")))
-        status: int = self._answer()
+        status: int = self._ask(msgspec.msgpack.encode(("end", pid, b"")), [])
         return status
 
+    def _ask(self, message: bytes, descriptors: list[int]) -> Any:
+        try:
+            if descriptors:
+                socket.send_fds(self.control, [message], descriptors)
+            else:
+                self.control.sendall(message)
+        except (BrokenPipeError, ConnectionResetError):
+            raise self._ended() from None
+        return self._answer()
+
     def _answer(self) -> Any:
-        answer = self.control.recv(4096)
+        try:
+            answer = self.control.recv(4096)
+        except ConnectionResetError:
+            answer = b""
         if not answer:
-            raise RuntimeError("the process that makes workers has ended; run the command again")
+            raise self._ended()
         return msgspec.msgpack.decode(answer)
+
+    def _ended(self) -> RuntimeError:
+        self.broken = True
+        return RuntimeError("the process that makes workers has ended; run the command again")
 
     def close(self) -> None:
         self.control.close()
@@ -129,7 +145,7 @@ class SpawnLauncher:
     method = "spawn"
 
     def __init__(self, isolation: str) -> None:
-        self.isolation = isolation
+        self.isolation, self.broken = isolation, False
 
     def launch(self, files: Mapping[str, bytes], limits: Limits) -> Process:
         home = homes.make(files)

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,22 @@ def landlock_ruleset(fs: int, net: int, scoped: int) -> int:
     if ruleset < 0:
         _raise("landlock_create_ruleset")
     return ruleset
+
+
+def replace_environment(values: Mapping[str, str]) -> None:
+    """Delete every variable, overwrite the strings that this process was started with, and set `values`.
+
+    A variable that is only deleted leaves its string in memory, where a forked process could read it.
+    """
+    os.environ.clear()  # first, for C's pointers lead to these strings
+    start, end = (int(field) for field in _after_name("stat")[47:49])  # env_start and env_end, see proc_pid_stat(5)
+    ctypes.memset(start, 0, end - start)
+    os.environ.update(values)
+
+
+def _after_name(file: str) -> list[str]:
+    """The fields of a file of /proc/self that follow the program's name, which may hold blanks."""
+    return Path("/proc/self", file).read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
 
 
 def set_capabilities(effective: int, permitted: int) -> None:

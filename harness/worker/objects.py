@@ -15,6 +15,7 @@ from types import TracebackType
 
 import torch
 
+from harness.text import utf8
 from harness.worker import protocol
 from harness.worker.protocol import (
     MAX_CARET,
@@ -70,9 +71,9 @@ class Objects:
         try:
             return Value(request.id, protocol.pack(self._act(request)))
         except protocol.ProtocolError as error:
-            return Raised(request.id, [NOT_DATA], _utf8(str(error), MAX_MESSAGE), [])
+            return Raised(request.id, [NOT_DATA], utf8(str(error), MAX_MESSAGE), [])
         except Unmet as error:
-            return Raised(request.id, [error.kind], _utf8(str(error), MAX_MESSAGE), [])
+            return Raised(request.id, [error.kind], utf8(str(error), MAX_MESSAGE), [])
         except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt are answers too
             return describe(request.id, error, self.folder)
 
@@ -120,7 +121,7 @@ class Objects:
             # A property that fails inside is the student's error; a name that is not there is a missing name.
             # (nn.Module hides the first behind the second: a property is found on the class.)
             if error.obj is owner and error.name == name and not hasattr(type(owner), name):
-                raise Unmet(NO_ATTRIBUTE, _utf8(f"{_describe_owner(owner)}.{name}", MAX_NAME)) from None
+                raise Unmet(NO_ATTRIBUTE, utf8(f"{_describe_owner(owner)}.{name}", MAX_NAME)) from None
             raise
 
     def _argument(self, value: object) -> object:
@@ -148,7 +149,7 @@ class Objects:
 
     def _refer(self, value: object) -> Ref:
         self.table.append(value)
-        return Ref(len(self.table) - 1, _utf8(_describe_owner(value), MAX_NAME))
+        return Ref(len(self.table) - 1, utf8(_describe_owner(value), MAX_NAME))
 
 
 def _describe_owner(owner: object) -> str:
@@ -239,19 +240,19 @@ def _module(value: object) -> torch.nn.Module:
 
 def describe(request_id: int, error: BaseException, folder: Path | None) -> Raised:
     """An exception as data: class names, text, and the lines of the submission it passed through."""
-    kinds = [_utf8(kind.__name__, MAX_NAME) for kind in type(error).__mro__ if kind is not object][:MAX_KINDS]
+    kinds = [utf8(kind.__name__, MAX_NAME) for kind in type(error).__mro__ if kind is not object][:MAX_KINDS]
     if isinstance(error, SyntaxError) and error.filename:
         file = _relative(error.filename, folder)
         if file is not None:  # else it is of something that the submission evaluates, and has an ordinary traceback
-            place = (_utf8(file, MAX_NAME), error.lineno or 0, "", _utf8(error.text or "", MAX_NAME).rstrip())
+            place = (utf8(file, MAX_NAME), error.lineno or 0, "", utf8(error.text or "", MAX_NAME).rstrip())
             caret = min(max(error.offset or 0, 0), MAX_CARET)
-            return Raised(request_id, kinds, _utf8(str(error.msg), MAX_MESSAGE), [place], caret)
+            return Raised(request_id, kinds, utf8(str(error.msg), MAX_MESSAGE), [place], caret)
     try:
         text = str(error)
     except BaseException as second:  # noqa: BLE001 - __str__ is the student's code too
         text = f"<str() of the exception raised {type(second).__name__}>"
     frames = _frames(error.__traceback__, folder)
-    return Raised(request_id, kinds, _utf8(text, MAX_MESSAGE), frames, stub=_is_stub(error, folder))
+    return Raised(request_id, kinds, utf8(text, MAX_MESSAGE), frames, stub=_is_stub(error, folder))
 
 
 def _is_stub(error: BaseException, folder: Path | None) -> bool:
@@ -274,7 +275,7 @@ def _frames(trace: TracebackType | None, folder: Path | None) -> list[tuple[str,
         file = _relative(frame.f_code.co_filename, folder)
         if file is not None:
             summary = traceback.FrameSummary(frame.f_code.co_filename, line, frame.f_code.co_qualname)
-            texts = (_utf8(text, MAX_NAME) for text in (file, frame.f_code.co_qualname, summary.line or ""))
+            texts = (utf8(text, MAX_NAME) for text in (file, frame.f_code.co_qualname, summary.line or ""))
             name, function, source = texts
             frames.append((name, line, function, source))
     return frames if len(frames) <= MAX_FRAMES else frames[: MAX_FRAMES // 2] + frames[-MAX_FRAMES // 2 :]
@@ -285,10 +286,6 @@ def _relative(file: str, folder: Path | None) -> str | None:
         return None
     path = Path(file)
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else None
-
-
-def _utf8(text: str, limit: int) -> str:
-    return text[:limit].encode("utf-8", "replace").decode("utf-8")
 
 
 def encoded(reply: Reply) -> bytes:

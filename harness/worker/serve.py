@@ -127,6 +127,7 @@ def warm_up(modules: Sequence[str] = ()) -> None:
     layer = torch.nn.Linear(2, 2)
     layer(torch.zeros(1, 2)).sum().backward()
     torch.nn.functional.softmax(torch.zeros(1, 2, dtype=torch.float64), dim=-1).numpy()
+    importlib.import_module("numpy.random")  # numpy loads it when it is first asked, in every worker anew
     gc.collect()
     gc.freeze()  # a forked worker that collects garbage would copy every page of torch's heap
 

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -20,7 +21,9 @@ import msgspec
 import torch
 
 from harness.course import Limits
-from harness.worker import confine, serve
+from harness.worker import confine, linux, serve
+
+BROKEN = 70  # exit status of a worker whose own code raised: the submission broke what serves it
 
 _encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.Decoder(tuple[str, str | int, bytes]).decode
 
@@ -59,6 +62,7 @@ def _run(control: socket.socket, judge: int, sandbox: bool, warm: Sequence[str])
     try:
         if sys.platform == "linux":
             confine.die_with(judge)
+            linux.replace_environment(confine.environment(tempfile.gettempdir()))
         serve.warm_up(warm)
         confine.prepare(sandbox=sandbox)
     except confine.ConfinementError as error:
@@ -74,9 +78,13 @@ def _run(control: socket.socket, judge: int, sandbox: bool, warm: Sequence[str])
         if verb == "fork":
             pid = os.fork()
             if pid == 0:
-                control.close()
-                channel, output = (socket.socket(fileno=number) for number in descriptors)
-                serve.become_worker(Path(str(argument)), channel, output, msgspec.msgpack.decode(limits, type=Limits))
+                try:
+                    control.close()
+                    channel, output = (socket.socket(fileno=number) for number in descriptors)
+                    found = msgspec.msgpack.decode(limits, type=Limits)
+                    serve.become_worker(Path(str(argument)), channel, output, found)
+                finally:
+                    os._exit(BROKEN)  # an exception must not climb into the judge's code, which this process inherited
             for descriptor in descriptors:
                 os.close(descriptor)
             children.add(pid)

@@ -1,0 +1,114 @@
+"""A class of thousands: `python grade.py batch` on generated submissions.
+
+    python benchmarks/scale.py [--submissions N] [--jobs N]
+
+Three claims: the last tenth takes as long a submission as the second (the first starts the judges), within 10 %;
+the memory of the parent stays flat, within 50 MiB; a second run, which finds everything done, takes less than 5 ms a
+submission (what the command takes on a class of one is taken off).
+
+The submissions cover one exercise of the course, so that 2,000 (the default) take minutes.
+
+Exit status 0: the claims hold; 1: one does not; 2: a command failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+MOST_DRIFT = 1.10  # last tenth against the first
+MOST_MIB = 50.0
+MOST_MS = 5.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--submissions", type=int, default=2000)
+    parser.add_argument("--jobs", type=int, default=1)
+    arguments = parser.parse_args()
+    if arguments.submissions < 20:
+        parser.error("a tenth of fewer than 20 submissions says nothing")
+    with tempfile.TemporaryDirectory() as folder:
+        submissions, results = make_class(Path(folder, "class"), arguments.submissions), Path(folder, "results")
+        command = [sys.executable, "grade.py", "batch", str(submissions), "--out", str(results), "--jobs",
+                   str(arguments.jobs)]  # fmt: skip
+        moments, growth = watched(command, arguments.submissions)
+        again = seconds([*command, "--quiet"])
+        one = make_class(Path(folder, "one"), 1)
+        single = [sys.executable, "grade.py", "batch", str(one), "--out", str(Path(folder, "r1")), "--quiet"]
+        seconds(single)
+        alone = seconds(single)
+    tenth = arguments.submissions // 10
+    first, last = moments[2 * tenth] - moments[tenth], moments[-1] - moments[-1 - tenth]
+    print(f"{arguments.submissions} submissions: {moments[-1] - moments[0]:.0f} s by the clock; a submission "
+          f"{1000 * first / tenth:.0f} ms in the second tenth, {1000 * last / tenth:.0f} in the last")  # fmt: skip
+    return 0 if all([
+        verdict("last tenth against the second (the first starts the judges)", last / first, MOST_DRIFT, " times"),
+        verdict("memory of the parent, from the first tenth to the end", growth, MOST_MIB, " MiB"),
+        verdict("a run that finds everything done", 1000 * (again - alone) / arguments.submissions, MOST_MS,
+                " ms a submission"),
+    ]) else 1  # fmt: skip
+
+
+def make_class(folder: Path, count: int) -> Path:
+    """Answers to the exercise `heads`, each with a line of its own; every tenth with a known mistake."""
+    from harness.authoring import prove
+    from harness.course import read_course
+
+    cases = [case for case in prove.cases(read_course()) if case.exercise == "heads"]
+    right = next(case.files for case in cases if case.kind == "reference")
+    wrong = [case.files for case in cases if case.kind == "misconception"]
+    for number in range(count):
+        files = wrong[number * 7 % len(wrong)] if number % 10 == 9 else right
+        own = folder / f"s{number:05}"
+        own.mkdir(parents=True)
+        (own / "gpt.py").write_bytes(files["gpt.py"] + f"\n# {number}\n".encode())
+    return folder
+
+
+def watched(command: list[str], count: int) -> tuple[list[float], float]:
+    """When each result was told, and by how many MiB the parent grew after the first tenth."""
+    moments: list[float] = []
+    before = after = 0.0
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                          encoding="utf-8") as process:  # fmt: skip
+        parent = psutil.Process(process.pid)
+        assert process.stdout is not None
+        for line in process.stdout:
+            if not line[:1].isdigit() or "/" not in line.split()[0]:
+                continue
+            moments.append(time.perf_counter())
+            if len(moments) == max(1, count // 10):
+                before = parent.memory_info().rss / 2**20
+            elif len(moments) > count // 10 and len(moments) % 20 == 0:
+                after = max(after, parent.memory_info().rss / 2**20)
+    if process.returncode != 0 or len(moments) != count:
+        print(f"{' '.join(command)} ended with status {process.returncode}, {len(moments)} results.", file=sys.stderr)
+        sys.exit(2)
+    return moments, max(0.0, after - before)
+
+
+def seconds(command: list[str]) -> float:
+    began = time.perf_counter()
+    subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - began
+
+
+def verdict(what: str, value: float, most: float, unit: str) -> bool:
+    """Print one claim beside what was measured; whether it holds."""
+    kept = value <= most
+    print(f"{what}: {value:.3g}{unit}, at most {most:g} claimed: {'holds' if kept else 'MISSED'}")
+    return kept
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,199 @@
+"""The commands `batch` and `summary`. Neither imports torch or pytest: judges do, in processes of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from harness.batch.executor import Executor
+from harness.batch.keys import Basis
+from harness.batch.marks import Mark
+from harness.batch.work import Plan
+from harness.course import Course
+from harness.problem import Problem
+
+_FILE = click.Path(path_type=Path)
+GRADED, LOOK = 0, 1
+
+
+@click.command()
+@click.argument("submissions", type=_FILE)
+@click.option("--out", type=_FILE, required=True, metavar="RESULTS", help="The folder of the results.")
+@click.option("--roster", type=_FILE, metavar="FILE",
+              help="CSV: id, name, email, section, group, due, ids in platforms.")  # fmt: skip
+@click.option("--layout", metavar="NAME",
+              help="canvas, moodle, gradescope, repos or folders, instead of a guess.")  # fmt: skip
+@click.option("--attempt", type=click.Choice(["latest", "best"]), default="latest", show_default=True,
+              help="Which of a student's attempts counts.")  # fmt: skip
+@click.option("--marks", type=_FILE, metavar="FILE",
+              help="CSV: id, check (or exercise), points, comment. Overrides the checks; without this option, marks "
+              "given before stay.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1, 512), help="How many judges at once; one a core by default.")
+@click.option("--cluster", metavar="ADDRESS", help="Let the workers of a Dask scheduler judge; see docs/cluster.md.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Draw other inputs than the course's.")
+@click.option("--limit", "limits", metavar="NAME=VALUE", multiple=True,
+              help="Change a limit of course.toml; may be given several times.")  # fmt: skip
+@click.option("--isolation", type=click.Choice(["sandbox", "process"]), default="sandbox", show_default=True,
+              help="process: without a sandbox, for work that you trust.")  # fmt: skip
+@click.option("--regrade", metavar="ID,...", multiple=True, help="Judge these again, whatever is known of them.")
+@click.option("--only-failed", is_flag=True,
+              help="Judge only what timed out, crashed, could not be read or met a broken grader before.")  # fmt: skip
+@click.option("--fresh", is_flag=True, help="Delete earlier results in the folder, marks by hand too, and start over.")
+@click.option("--quiet", is_flag=True, help="Show nothing but problems.")
+def batch(
+    submissions: Path,
+    out: Path,
+    roster: Path | None,
+    layout: str | None,
+    attempt: str,
+    marks: Path | None,
+    jobs: int | None,
+    cluster: str | None,
+    seed: int | None,
+    limits: tuple[str, ...],
+    isolation: str,
+    regrade: tuple[str, ...],
+    only_failed: bool,
+    fresh: bool,
+    quiet: bool,
+) -> int:
+    """Grade all of SUBMISSIONS: a folder, or a zip as learning platforms make it.
+
+    What is known already is not judged again. Exit status: 0 all was graded, 1 a person has to look at some of it,
+    2 nothing could be graded.
+    """
+    from rich.console import Console
+
+    from harness.batch import show
+    from harness.batch.keys import basis
+    from harness.batch.run import Run, Settings
+    from harness.batch.store import Store
+    from harness.batch.summary import rebuild
+    from harness.course import read_course
+
+    course = read_course().with_limits(limits)
+    console = Console(highlight=False)
+    plan = _plan(submissions, layout, roster, course)
+    settings = Settings(
+        course=course,
+        seed=course.seed if seed is None else seed,
+        best=attempt == "best",
+        marks=_marks(marks, plan, course),
+        regrade=_known(regrade, plan),
+        only_failed=only_failed,
+    )
+    store = Store(out)
+    depends = basis(course, settings.seed, isolation)
+    with store.locked(), _executor(jobs, isolation, cluster, depends) as executor:
+        if fresh:
+            store.forget()
+        with show.Display(console, len(plan.ids), quiet=quiet) as display:
+            try:
+                Run(settings, depends, store, executor, display).run(plan)
+            except KeyboardInterrupt:
+                click.echo("\nWhat is finished is kept; the same command goes on from there.", err=True)
+                raise
+        figures = rebuild(store)
+        others = sorted(set(store.ids()) - plan.ids)
+    if not quiet:
+        console.print()
+        show.show(figures, console)
+        if others:
+            console.print(f"{len(others)} results are of nobody in this run and were left: {', '.join(others[:5])}"
+                          f"{' ...' if len(others) > 5 else ''}", soft_wrap=True)  # fmt: skip
+        console.print(f"Results: {out}", soft_wrap=True)
+    return LOOK if figures.review or figures.unreadable else GRADED
+
+
+@click.command()
+@click.argument("results", type=_FILE)
+def summary(results: Path) -> int:
+    """Make scores.csv and summary.json anew from the reports in RESULTS, and show them."""
+    from rich.console import Console
+
+    from harness.batch import show
+    from harness.batch.store import Store
+    from harness.batch.summary import rebuild
+
+    store = Store(results)
+    if not store.ids():
+        raise Problem(f"There are no results in {results}.", "Give the folder that a batch wrote to.")
+    with store.locked():
+        figures = rebuild(store)
+    show.show(figures, Console(highlight=False))
+    return LOOK if figures.review or figures.unreadable else GRADED
+
+
+def _plan(submissions: Path, layout: str | None, roster: Path | None, course: Course) -> Plan:
+    """Find the submissions and whose they are; say what is odd."""
+    from harness.batch.work import plan
+    from harness.intake import read
+    from harness.intake.attempts import arrange
+    from harness.intake.roster import read_roster
+    from harness.text import terminal as harmless
+
+    intake = read(submissions, layout=layout)
+    members = read_roster(roster, course.late.zone if course.late is not None else None) if roster is not None else None
+    work = arrange(intake.attempts, members)
+    said = [note.render() for note in intake.notes]
+    said += [f"{entry.id} is not on the roster." for entry in work.unknown]
+    for entry in work.ambiguous:
+        fits = ", ".join(member.id for member in entry.match.candidates) if entry.match is not None else ""
+        said.append(f"{entry.id} fits several on the roster ({fits}); add an id to the roster.")
+    for line in said:
+        click.echo(f"Note: {harmless(line)}", err=True)
+    return plan(work)
+
+
+def _marks(path: Path | None, plan: Plan, course: Course) -> Mapping[str, list[Mark]] | None:
+    if path is None:
+        return None
+    from harness.batch.marks import read_marks
+
+    return read_marks(path, plan, [exercise.id for exercise in course.exercise])
+
+
+def _known(regrade: tuple[str, ...], plan: Plan) -> frozenset[str]:
+    ids = frozenset(id.strip() for text in regrade for id in text.split(",") if id.strip())
+    if unknown := sorted(ids - plan.ids):
+        raise Problem(f"--regrade: there is no result {unknown[0]!r}.", "Ids are the names of the results' folders.")
+    return ids
+
+
+@contextmanager
+def _executor(jobs: int | None, isolation: str, cluster: str | None, depends: Basis) -> Iterator[Executor]:
+    """Judges, ended at once when something goes wrong."""
+    executor = _make_executor(jobs, isolation, cluster, depends)
+    ended = False
+    try:
+        yield executor
+        ended = True
+    finally:
+        executor.close(now=not ended)
+
+
+def _make_executor(jobs: int | None, isolation: str, cluster: str | None, depends: Basis) -> Executor:
+    """Judges on this machine or, with an address, on a cluster, whose workers look at their own sandbox.
+
+    Raises:
+        Problem: this machine has no sandbox and nobody said that it may do without; or there is no cluster.
+    """
+    if cluster is not None:
+        if jobs is not None:
+            raise Problem("--jobs and --cluster exclude each other.", "Each worker of the cluster judges on its own.")
+        from harness.batch.cluster import DaskExecutor
+
+        return DaskExecutor(cluster, isolation, depends)
+    from harness.batch.executor import LocalExecutor
+    from harness.worker import offer
+
+    offered = offer.probe()
+    if isolation == "sandbox" and offered.isolation != "sandbox":
+        raise Problem(
+            "This machine has no sandbox for the submissions: " + " ".join(offered.missing),
+            "Use --isolation process only for work that you trust: it can read and write what you can.",
+        )
+    return LocalExecutor(jobs or offered.cores, isolation)

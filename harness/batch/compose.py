@@ -1,0 +1,174 @@
+"""From what a judge says to the report of a student: whose it is, which attempt, lateness, marks by hand."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from harness import report as reports
+from harness.batch.keys import Basis
+from harness.batch.marks import BY_HAND, Mark
+from harness.course import Course
+from harness.intake.attempts import Entry
+from harness.intake.found import Found
+from harness.intake.late import due_time, late_adjustment
+from harness.messages import message
+from harness.outcome import Message, Status
+from harness.report import ExerciseResult, Report, Student, SubmissionInfo, Text, as_text
+
+# What a judge alone on the machine may see otherwise.
+SHAKY = frozenset({Status.TIMEOUT, Status.OUT_OF_MEMORY, Status.CRASHED})
+
+
+def statuses(report: Report) -> set[Status]:
+    """How the checks of a report ended."""
+    return {check.status for exercise in report.exercises for check in exercise.checks}
+
+
+def not_judged(name: str, why: Iterable[Message], basis: Basis, seed: int) -> Report:
+    """The report of work that cannot be read, or was not handed in: it has no exercises, and a note why."""
+    return Report(
+        submission=SubmissionInfo(name=name, digest="", files={}, notes=[as_text(said) for said in why]),
+        course=basis.course,
+        environment=basis.environment,
+        seed=seed,
+        score=reports.total([]),
+        review=False,
+        exercises=[],
+        started=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        seconds=0.0,
+    )
+
+
+def undecided(skeleton: Report, name: str, files: SubmissionInfo) -> Report:
+    """The report of a submission that ended its judge twice: every check waits for a person.
+
+    Args:
+        skeleton: a report with all checks, of whatever submission.
+        name: of this submission.
+        files: of this submission.
+    """
+    said = as_text(message("batch.judge-died"))
+    exercises = [
+        msgspec.structs.replace(
+            exercise,
+            earned=0.0,
+            checks=[
+                reports.CheckResult(id=check.id, title=check.title, status=Status.GRADER_ERROR, points=0,
+                                    possible=check.possible, message=said, hidden=check.hidden)
+                for check in exercise.checks
+            ],
+        )
+        for exercise in skeleton.exercises
+    ]  # fmt: skip
+    return msgspec.structs.replace(
+        skeleton, submission=msgspec.structs.replace(files, name=name), exercises=exercises,
+        score=reports.total(exercises), review=True,
+    )  # fmt: skip
+
+
+def merge(old: Report, new: Report, order: Sequence[str]) -> Report | None:
+    """An earlier report in which some exercises were judged again.
+
+    Args:
+        old: of the same files.
+        new: with those exercises alone.
+        order: ids of all exercises.
+
+    Returns:
+        The report, or None where a mistake in one exercise may explain a failure in another: links between them can
+        be found only when they are judged together.
+    """
+    fresh = {exercise.id: exercise for exercise in new.exercises}
+    kept = {exercise.id: exercise for exercise in old.exercises if exercise.id not in fresh}
+    before = [exercise for exercise in old.exercises if exercise.id in fresh]
+    if any(_linked(part, list(kept.values())) for part in (list(fresh.values()), before)):
+        return None
+    exercises = [(fresh | kept)[id] for id in order]
+    adjustments = [item for item in old.adjustments if item.check.partition(".")[0] in kept] + new.adjustments
+    return msgspec.structs.replace(
+        new,
+        exercises=exercises,
+        adjustments=adjustments,
+        score=reports.total(exercises, adjustments),
+        review=any(check.status is Status.GRADER_ERROR for exercise in exercises for check in exercise.checks),
+    )
+
+
+def _linked(ours: list[ExerciseResult], others: list[ExerciseResult]) -> bool:
+    """Whether something found in the one group may stand behind what failed in the other."""
+    first, second = _failed(ours), _failed(others)
+    if not first or not second:
+        return False
+    named = any(check.misconception or check.caused_by for check in (*first, *second))
+    raised = all(any(c.status in (Status.ERROR, Status.MISSING) for c in group) for group in (first, second))
+    return named or raised
+
+
+def _failed(exercises: Iterable[ExerciseResult]) -> list[reports.CheckResult]:
+    over = (Status.PASSED, Status.NOT_STARTED, Status.PENDING)
+    return [check for exercise in exercises for check in exercise.checks if check.status not in over]
+
+
+def adjusted(
+    judged: Report,
+    *,
+    student: Student,
+    entry: Entry,
+    counting: Found,
+    course: Course,
+    marks: Sequence[Mark],
+    notes: Sequence[Message],
+) -> Report:
+    """The report of a student: marks by hand first, then what lateness costs of the rest.
+
+    Args:
+        judged: what the judge says.
+        student: whose it is.
+        entry: the student's attempts, and an own due time.
+        counting: the attempt that was judged.
+        course: has the late rule.
+        marks: those for this student.
+        notes: of the intake, on the files.
+
+    Raises:
+        Problem: a mark does not fit the checks.
+    """
+    due = due_time(course.late, entry.due) if course.late is not None else entry.due
+    by_hand = [mark.adjustment(judged) for mark in marks] if judged.exercises else []
+    adjustments = [*judged.adjustments, *by_hand]
+    said = [as_text(note) for note in (*counting.notes, *notes)]
+    if course.late is not None and due is not None and judged.exercises:
+        score = reports.total(judged.exercises, adjustments)
+        if counting.submitted is not None:
+            late = late_adjustment(possible=score.possible, earned=score.final, submitted=counting.submitted, due=due,
+                                   rule=course.late)  # fmt: skip
+            adjustments += [late] if late is not None else []
+        elif counting.late and course.late.per_day:
+            said.append(as_text(message("late.no-time", what=counting.source)))
+    return msgspec.structs.replace(
+        judged,
+        submission=msgspec.structs.replace(
+            judged.submission, name=counting.source, notes=_distinct([*judged.submission.notes, *said])
+        ),
+        student=student,
+        attempt=entry.attempt(counting, due),
+        adjustments=adjustments,
+        score=reports.total(judged.exercises, adjustments),
+    )
+
+
+def stripped(stored: Report) -> Report:
+    """A stored report as the judge made it, without what `adjusted` adds."""
+    given = [item for item in stored.adjustments if item.kind not in ("late", BY_HAND)]
+    return msgspec.structs.replace(
+        stored,
+        submission=msgspec.structs.replace(stored.submission, notes=[]),
+        student=None, attempt=None, adjustments=given, score=reports.total(stored.exercises, given),
+    )  # fmt: skip
+
+
+def _distinct(notes: list[Text]) -> list[Text]:
+    return list({(note.id, note.text): note for note in notes}.values())

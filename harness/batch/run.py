@@ -1,0 +1,302 @@
+"""One run over a class: look up what is known, have the rest judged, keep each result at once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from harness import report as reports
+from harness.batch import compose
+from harness.batch.executor import Executor
+from harness.batch.keys import Basis
+from harness.batch.marks import Mark, kept
+from harness.batch.store import ATTEMPTS, Store
+from harness.batch.work import Plan, Target, Task
+from harness.course import Course
+from harness.judge import JudgeDied, Order
+from harness.messages import message
+from harness.outcome import Message, Status
+from harness.problem import Problem
+from harness.report import Report
+from harness.submission import Submission
+
+_AHEAD = 2  # orders for each slot: so many submissions are in memory, whatever the size of the class
+
+How = Literal["judged", "reused", "not judged"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for.
+
+    Args:
+        course: with the limits of this run.
+        seed: of the inputs.
+        best: the best attempt counts, not the latest.
+        marks: by hand, for each folder; None to keep those that are there.
+        regrade: folders to judge again, whatever is known.
+        only_failed: judge again what could not be judged in full, and nothing else.
+    """
+
+    course: Course
+    seed: int
+    best: bool = False
+    marks: Mapping[str, list[Mark]] | None = None
+    regrade: frozenset[str] = frozenset()
+    only_failed: bool = False
+
+
+class Watcher(Protocol):
+    """Hears how it goes."""
+
+    def finished(self, id: str, report: Report, how: How) -> None:
+        """A student's result is kept."""
+        ...
+
+    def postponed(self, id: str, why: str) -> None:
+        """A submission will be judged once more, alone."""
+        ...
+
+    def alone(self, count: int) -> None:
+        """From here on, `count` submissions are judged one by one."""
+        ...
+
+
+@dataclass
+class _Work:
+    """A task on its way: attempts whose report is there."""
+
+    task: Task
+    missing: set[int]
+    judged: dict[int, _Judged] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    report: Report
+    submission: Submission | None  # None: it could not be read
+    how: How
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class _Ticket:
+    """An attempt that is being judged; `old` holds the exercises that need not be."""
+
+    work: _Work
+    index: int
+    submission: Submission
+    exercises: Sequence[str]
+    old: Report | None = None
+    alone: bool = False
+
+
+class Run:
+    """Judges what has to be judged and keeps every result as soon as it is known.
+
+    Args:
+        settings: what was asked for.
+        basis: what results depend on.
+        store: where they are kept; it is locked.
+        executor: judges.
+        watcher: hears how it goes.
+    """
+
+    def __init__(self, settings: Settings, basis: Basis, store: Store, executor: Executor, watcher: Watcher) -> None:
+        self.settings, self.basis, self.store = settings, basis, store
+        self.executor, self.watcher = executor, watcher
+        self._expected = tuple(dict.fromkeys(name for item in settings.course.exercise for name in item.files))
+        self._running: dict[Future[Report], _Ticket] = {}
+        self._alone: deque[tuple[_Work, int]] = deque()
+
+    def run(self, plan: Plan) -> None:
+        """Make all results of the plan.
+
+        Raises:
+            Problem: the graders cannot be run, or the results cannot be written.
+            KeyboardInterrupt: the user stopped it; what is finished is kept.
+        """
+        for target in plan.absent:
+            self._keep_absent(target)
+        for task in plan.tasks:
+            self._open(task)
+        while self._running:
+            self._collect()
+        if self._alone:
+            self.watcher.alone(len(self._alone))
+        while self._alone:
+            work, index = self._alone.popleft()
+            submission = work.task.entry.attempts[index].load(self._expected)
+            if isinstance(submission, Submission):
+                self._judge(_Ticket(work, index, submission, list(self.basis.exercises), alone=True))
+                while self._running:
+                    self._collect()
+            else:  # it vanished meanwhile
+                self._take_unreadable(work, index, submission)
+
+    def _open(self, task: Task) -> None:
+        stored = self.store.read(task.id)
+        if self.settings.only_failed and (stored is None or not _is_shaky(stored.report)):
+            return
+        attempts = task.entry.attempts
+        work = _Work(task, set(range(len(attempts))) if self.settings.best else {len(attempts) - 1})
+        for index in sorted(work.missing):
+            loaded = attempts[index].load(self._expected)
+            if isinstance(loaded, Submission):
+                self._look_up(work, index, loaded)
+            else:
+                self._take_unreadable(work, index, loaded)
+
+    def _look_up(self, work: _Work, index: int, submission: Submission) -> None:
+        """Use what is known of these files, and have the rest judged."""
+        known = None
+        targets = {target.id for target in work.task.targets}
+        if not targets & self.settings.regrade and not self.settings.only_failed:
+            known = self.store.find(work.task.id, submission.digest)
+        if known is not None and known.key is not None and known.key.again and not self.basis.stale(
+            known.key, submission.digest
+        ):  # fmt: skip
+            self._postpone(work, index, "judged once already")
+            return
+        broken = known is not None and Status.GRADER_ERROR in compose.statuses(known.report)
+        if known is None or broken or (known.key is not None and known.key.again):
+            self._judge(_Ticket(work, index, submission, list(self.basis.exercises)))
+            return
+        stale = self.basis.stale(known.key, submission.digest)
+        judged = compose.stripped(known.report)
+        if not stale and [exercise.id for exercise in judged.exercises] == list(self.basis.exercises):
+            self._take(work, index, _Judged(judged, submission, "reused"))
+        elif set(self.basis.exercises) - {exercise.id for exercise in judged.exercises} <= set(stale):
+            self._judge(_Ticket(work, index, submission, stale, judged))
+        else:
+            self._judge(_Ticket(work, index, submission, list(self.basis.exercises)))
+
+    def _judge(self, ticket: _Ticket) -> None:
+        while len(self._running) >= (1 if ticket.alone else self.executor.slots * _AHEAD):
+            self._collect()
+        found = ticket.work.task.entry.attempts[ticket.index]
+        order = Order(
+            name=found.source, files=ticket.submission.files, exercises=list(ticket.exercises),
+            seed=self.settings.seed, limits=self.settings.course.limits,
+        )  # fmt: skip
+        self._running[self.executor.submit(order)] = ticket
+
+    def _collect(self) -> None:
+        """Wait for a report, and deal with all that are there."""
+        done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+        for future in done:
+            ticket = self._running.pop(future)
+            try:
+                report = future.result()
+            except JudgeDied:
+                if ticket.alone:
+                    self._take(ticket.work, ticket.index,
+                               _Judged(self._undecided(ticket), ticket.submission, "judged"))  # fmt: skip
+                else:
+                    self._postpone(ticket.work, ticket.index, "its judge ended")
+                continue
+            self._receive(ticket, report)
+
+    def _receive(self, ticket: _Ticket, report: Report) -> None:
+        if ticket.old is not None:
+            merged = compose.merge(ticket.old, report, list(self.basis.exercises)) if len(ticket.exercises) else report
+            if merged is None:
+                self._judge(_Ticket(ticket.work, ticket.index, ticket.submission, list(self.basis.exercises)))
+                return
+            report = merged
+        shaky = compose.SHAKY & compose.statuses(report)
+        again = bool(shaky) and not ticket.alone
+        self._take(ticket.work, ticket.index, _Judged(report, ticket.submission, "judged", again))
+        if again:
+            self._postpone(ticket.work, ticket.index, ", ".join(sorted(shaky)))
+
+    def _postpone(self, work: _Work, index: int, why: str) -> None:
+        work.judged.pop(index, None)
+        work.missing.add(index)
+        self._alone.append((work, index))
+        self.watcher.postponed(work.task.id, why)
+
+    def _take_unreadable(self, work: _Work, index: int, why: Message) -> None:
+        found = work.task.entry.attempts[index]
+        self._take(work, index, _Judged(
+            compose.not_judged(found.source, [why], self.basis, self.settings.seed), None, "not judged"
+        ))  # fmt: skip
+
+    def _take(self, work: _Work, index: int, judged: _Judged) -> None:
+        """Keep an attempt's report, and the student's result once all attempts have theirs."""
+        work.judged[index] = judged
+        work.missing.discard(index)
+        if self.settings.best and judged.submission is not None and len(work.task.entry.attempts) > 1:
+            self._save(work, index, work.task.targets[0], f"{work.task.id}/{ATTEMPTS}/{index + 1}")
+        if work.missing:
+            return
+        for target in work.task.targets:
+            index, report = max(
+                ((index, self._adjusted(work, index, target)) for index in work.judged),
+                key=lambda pair: (bool(pair[1].exercises), pair[1].score.final, pair[0]),
+            )
+            self._save(work, index, target, target.id)
+            if not work.judged[index].again:
+                self.watcher.finished(target.id, report, work.judged[index].how)
+
+    def _save(self, work: _Work, index: int, target: Target, place: str) -> None:
+        judged = work.judged[index]
+        report = self._adjusted(work, index, target)
+        key = self.basis.key(report.submission.digest, again=judged.again)
+        if judged.how == "not judged":
+            report = self._as_before(place, report)
+        self.store.save(place, report, key, judged.submission.files if judged.submission is not None else None)
+
+    def _adjusted(self, work: _Work, index: int, target: Target) -> Report:
+        judged, entry = work.judged[index], work.task.entry
+        return compose.adjusted(
+            judged.report,
+            student=target.student,
+            entry=entry,
+            counting=entry.attempts[index],
+            course=self.settings.course,
+            marks=self._marks(target),
+            notes=judged.submission.notes if judged.submission is not None else (),
+        )
+
+    def _marks(self, target: Target) -> list[Mark]:
+        if self.settings.marks is not None:
+            return self.settings.marks.get(target.id, [])
+        stored = self.store.read(target.id)
+        return kept(stored.report if stored is not None else None)
+
+    def _keep_absent(self, target: Target) -> None:
+        report = compose.not_judged("", [message("batch.nothing")], self.basis, self.settings.seed)
+        report.student = target.student
+        report = self._as_before(target.id, report)
+        self.store.save(target.id, report, self.basis.key(""), None)
+        self.watcher.finished(target.id, report, "not judged")
+
+    def _as_before(self, place: str, report: Report) -> Report:
+        """What was not judged has no time of its own: an equal result keeps the first one's."""
+        stored = self.store.read(place)
+        if stored is not None and not stored.report.exercises:
+            report.started = stored.report.started
+        return report
+
+    def _undecided(self, ticket: _Ticket) -> Report:
+        """The report of a submission whose judge died twice."""
+        order = Order(name="", files={}, exercises=list(self.basis.exercises), seed=self.settings.seed)
+        try:
+            skeleton = self.executor.submit(order).result()
+        except JudgeDied:
+            raise Problem("The judging process ends by itself, whatever it judges.",
+                          "Does `python grade.py reference` work here? Is there memory enough?") from None  # fmt: skip
+        submission = ticket.submission
+        info = reports.SubmissionInfo(name=submission.name, digest=submission.digest, files=submission.file_digests())
+        return compose.undecided(skeleton, submission.name, info)
+
+
+def _is_shaky(report: Report) -> bool:
+    """Whether a result is not what its submission alone made it: it could not be read, or not be judged in full."""
+    if not report.exercises:
+        return bool(report.submission.name)
+    return bool(compose.statuses(report) & (compose.SHAKY | {Status.GRADER_ERROR}))

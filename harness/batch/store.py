@@ -1,0 +1,206 @@
+"""The folder of results: one writer at a time, each file whole, nothing lost by a crash.
+
+RESULTS/<id>/report.json      the report
+RESULTS/<id>/submission.zip   what was handed in
+RESULTS/<id>/key.json         what the report was made from; written last: without it the result is made again
+RESULTS/<id>/attempts/<n>/    the same of every attempt, where the best counts
+RESULTS/scores.csv, summary.json
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from harness import files, report
+from harness.batch.keys import Key
+from harness.problem import Problem
+from harness.report import Report
+
+REPORT, KEY, ARCHIVE, ATTEMPTS = "report.json", "key.json", "submission.zip", "attempts"
+_LOCK = ".lock"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can tell: the same files give the same bytes
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A result as it was found; `key` is None if it is not finished."""
+
+    report: Report
+    key: Key | None
+
+
+class Store:
+    """A folder of results.
+
+    Args:
+        path: the folder; it is made by `locked`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Make the folder and keep other batches out of it. The system frees the lock when this process ends.
+
+        Raises:
+            Problem: another batch is at work there, or the folder cannot be written.
+        """
+        with self.guarded():
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path / _LOCK)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                raise Problem(f"Another batch is writing to {self.path}.",
+                              "Wait until it has ended, or name another folder with --out.") from None  # fmt: skip
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextlib.contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Say in a sentence what the system refuses.
+
+        Raises:
+            Problem: instead of an OSError.
+        """
+        try:
+            yield
+        except OSError as error:
+            raise Problem(
+                f"The results could not be written to {self.path}: {error.strerror or error}.",
+                "What was finished before is kept. Make room, or see to the permissions, then run the same command "
+                "again.",
+            ) from error
+
+    def ids(self) -> list[str]:
+        """The folders that hold a report, by name."""
+        if not self.path.is_dir():
+            return []
+        return sorted(item.name for item in self.path.iterdir() if (item / REPORT).is_file())
+
+    def read(self, place: str) -> Stored | None:
+        """A result, or None if there is none that can be read: then it is made again.
+
+        Args:
+            place: its folder, relative.
+        """
+        folder = self.path / place
+        try:
+            found = report.from_json((folder / REPORT).read_bytes())
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, Problem):
+            return None
+        try:
+            key = msgspec.json.decode((folder / KEY).read_bytes(), type=Key)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            key = None
+        if key is not None and key.submission != found.submission.digest:
+            key = None
+        return Stored(found, key)
+
+    def find(self, id: str, submission: str) -> Stored | None:
+        """A finished result of these very files: the one that counts, or one of another attempt.
+
+        Args:
+            id: the student's folder.
+            submission: digest of the files.
+        """
+        others = self.path / id / ATTEMPTS
+        names = sorted(item.name for item in others.iterdir()) if others.is_dir() else []
+        for place in (id, *(f"{id}/{ATTEMPTS}/{name}" for name in names)):
+            stored = self.read(place)
+            if stored is not None and stored.key is not None and stored.key.submission == submission:
+                return stored
+        return None
+
+    def save(self, place: str, made: Report, key: Key, submitted: Mapping[str, bytes] | None) -> None:
+        """Write a result, whole or not at all, and only what differs from what is there.
+
+        Args:
+            place: its folder, relative.
+            made: the report.
+            key: what it was made from.
+            submitted: the files, or None if there are none that could be read.
+
+        Raises:
+            Problem: the folder cannot be written, or is full.
+        """
+        folder = self.path / place
+        wanted = {REPORT: report.to_json(made), KEY: msgspec.json.format(msgspec.json.encode(key), indent=1) + b"\n"}
+        with self.guarded():
+            new = not folder.is_dir()
+            folder.mkdir(parents=True, exist_ok=True)
+            if new:
+                files.sync_folder(folder.parent)
+            archive = folder / ARCHIVE
+            kept = archive.is_file() == (submitted is not None)
+            if kept and all(_content(folder / name) == data for name, data in wanted.items()):
+                return
+            # From here on until the key is written, the result counts as not finished.
+            (folder / KEY).unlink(missing_ok=True)
+            if submitted is None:
+                archive.unlink(missing_ok=True)
+            else:
+                packed = pack(submitted)
+                if _content(archive) != packed:
+                    files.write_atomically(archive, packed)
+            files.write_atomically(folder / REPORT, wanted[REPORT])
+            files.sync_folder(folder)
+            files.write_atomically(folder / KEY, wanted[KEY])
+            files.sync_folder(folder)
+
+    def forget(self) -> None:
+        """Delete all results, and nothing else that may lie in their folders.
+
+        Raises:
+            Problem: the folder cannot be written.
+        """
+        with self.guarded():
+            for id in self.ids():
+                folder = self.path / id
+                for name in (KEY, REPORT, ARCHIVE):
+                    (folder / name).unlink(missing_ok=True)
+                if (folder / ATTEMPTS).is_dir():
+                    shutil.rmtree(folder / ATTEMPTS)
+                with contextlib.suppress(OSError):  # somebody keeps something else in it
+                    folder.rmdir()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file of the whole class.
+
+        Raises:
+            Problem: the folder cannot be written, or is full.
+        """
+        with self.guarded():
+            if _content(self.path / name) != data:
+                files.write_atomically(self.path / name, data)
+                files.sync_folder(self.path)
+
+
+def pack(submitted: Mapping[str, bytes]) -> bytes:
+    """The files as a zip; the same files give the same bytes. Names that are no Unicode are spelled out."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sorted(submitted.items()):
+            info = zipfile.ZipInfo(name.encode("utf-8", "backslashreplace").decode("utf-8"), _EPOCH)
+            info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
+            archive.writestr(info, content)
+    return target.getvalue()
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None

@@ -1,0 +1,1 @@
+"""Grading what a pull request changed: only its files come from the pull request, never what judges them."""

@@ -1,0 +1,5 @@
+def run():
+    def again():
+        again()
+
+    again()

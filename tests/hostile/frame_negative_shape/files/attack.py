@@ -1,0 +1,7 @@
+import time
+import targets
+
+
+def run():
+    targets.send(targets.value(targets.request(), targets.tensor("float32", [-1, -1], bytes(4))))
+    time.sleep(3600)

@@ -1,0 +1,5 @@
+import signal
+
+
+def run():
+    signal.raise_signal(signal.SIGKILL)

@@ -1,0 +1,5 @@
+import os
+
+
+def run():
+    os._exit(0)

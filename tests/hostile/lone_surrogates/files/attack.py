@@ -1,0 +1,3 @@
+def run():
+    print("\ud800")
+    raise ValueError("half \ud800 a character")

@@ -1,0 +1,4 @@
+def run():
+    pieces = []
+    while True:
+        pieces.append(bytearray(2**22))

@@ -1,0 +1,5 @@
+import torch
+
+
+def run():
+    torch.linalg.svd(torch.randn(6000, 6000, dtype=torch.float64))

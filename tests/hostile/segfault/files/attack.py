@@ -1,0 +1,5 @@
+import ctypes
+
+
+def run():
+    ctypes.string_at(0)

@@ -1,0 +1,1 @@
+print("REACHED", __name__)

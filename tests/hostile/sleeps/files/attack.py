@@ -1,0 +1,5 @@
+import time
+
+
+def run():
+    time.sleep(3600)

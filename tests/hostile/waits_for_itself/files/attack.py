@@ -1,0 +1,7 @@
+import threading
+
+
+def run():
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
