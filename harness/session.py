@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import gc
+import inspect
 import io
 import os
 import platform
@@ -169,6 +170,8 @@ class _Rounds(GradingPlugin):
             asked = Bench(bench.submission, bench.course, None, RecordingLink(bench.oracle, recording), bench.seed)
             itself = LocalLink(Objects(reference_modules(bench.course.root / "reference").load))
             for item in items:
+                if "handed_in" in inspect.signature(item.function).parameters:  # type: ignore[attr-defined]
+                    continue  # judges files as data, and asks nothing of the reference
                 ended = run_check(item, asked, itself)
                 if ended is not None:
                     raise Problem(f"The reference itself fails {info_of(item).id}.", ended.message.render())
@@ -258,7 +261,8 @@ def _result(info: CheckInfo, plugin: GradingPlugin, test: dict[str, Any] | None)
         result.message = as_text(ended.message)
         result.evidence, result.trace, result.detail = ended.evidence, list(ended.trace), ended.detail
         if ended.status is Status.FAILED:
-            result.hint = Text(f"{info.id}.hint", info.hint)
+            result.hint = as_text(ended.hint) if ended.hint else Text(f"{info.id}.hint", info.hint)
+            result.misconception = ended.mistake
     elif test is not None and test["outcome"] == "passed" and all(s.get("outcome") == "passed" for s in stages):
         result.status, result.points = Status.PASSED, info.points
     else:

@@ -1,0 +1,42 @@
+"""Sheets of answers to the quiz whose verdict is known: every wrong answer that quiz.toml lists, and empty sheets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from harness.quiz import SHEET, Question, sheet
+
+
+def sheets(questions: Sequence[Question], right: str) -> Iterator[tuple[str, str, dict[str, bytes]]]:
+    """Kind, id and files of each.
+
+    Args:
+        questions: of the quiz.
+        right: a sheet with right answers.
+
+    Raises:
+        ValueError: a question is not answered in it.
+    """
+    for question in questions:
+        for wrong in question.wrong:
+            text = _answer(right, question, wrong)
+            yield "misconception", f"quiz.{question.id}.{wrong}", {SHEET: text.encode("utf-8")}
+    shouted = right
+    for question in questions:
+        if question.kind != "text":
+            shouted = _answer(shouted, question, f" {question.key} ".upper())
+    yield "accepted", "quiz.capitals-and-quotes", {SHEET: shouted.replace("\n", "\r\n").encode("utf-8-sig")}
+    blank = sheet(questions)
+    yield "degenerate", "quiz.blank-lines", {SHEET: blank.replace('""', '"  "').encode("utf-8")}
+    yield "degenerate", "quiz.question-marks", {SHEET: blank.replace(' = ""\n', ' = "?"\n').encode("utf-8")}
+    yield "degenerate", "quiz.not-toml", {SHEET: blank.replace('""', "dunno").encode("utf-8")}
+    yield "degenerate", "quiz.emptied", {SHEET: b""}
+
+
+def _answer(text: str, question: Question, answer: str) -> str:
+    """The sheet with another answer to one question of the kind choice or number."""
+    changed, count = re.subn(rf"^{question.id} = .*$", f'{question.id} = "{answer}"', text, flags=re.MULTILINE)
+    if count != 1:
+        raise ValueError(f"{question.id} is answered {count} times in the sheet; it should be once")
+    return changed
