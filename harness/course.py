@@ -81,7 +81,6 @@ class Exercise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files: tuple[str, ...]
     lesson: str = ""  # which part of the lesson it belongs to
     bonus: bool = False  # its points come on top of the core exercises
-    warm: tuple[str, ...] = ()  # slow modules that its checks need: a judge of many imports them once, before it forks
 
     @property
     def grader(self) -> str:
@@ -130,11 +129,6 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return msgspec.structs.replace(self, limits=msgspec.convert(values, Limits, strict=False))
         except msgspec.ValidationError as error:
             raise Problem(f"--limit: {error}.", "Give a number, as in --limit call_seconds=60.") from None
-
-    @property
-    def warm(self) -> tuple[str, ...]:
-        """The modules that a judge of many submissions imports before it forks workers, each once."""
-        return tuple(dict.fromkeys(name for exercise in self.exercise for name in exercise.warm))
 
     def select(self, wanted: str | None) -> tuple[Exercise, ...]:
         """The exercises named in a comma-separated list, in the course's order; all for None.

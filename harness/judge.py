@@ -132,7 +132,7 @@ def _start(isolation: str, scratch: Path | None, root: Path) -> subprocess.Popen
         else {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
     )
     return subprocess.Popen(
-        [sys.executable, "-m", "harness.judge", isolation, str(root), " ".join(read_course(root / "graders").warm)],
+        [sys.executable, "-m", "harness.judge", isolation, str(root)],
         cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **apart,
     )  # fmt: skip
 
@@ -164,7 +164,7 @@ def main() -> None:
     torch.set_num_threads(1)
     from harness.worker import launch
 
-    launcher = launch.launcher(launch.best_start_method(), sys.argv[1], sys.argv[3].split())
+    launcher = launch.launcher(launch.best_start_method(), sys.argv[1])
     # Only now: workers inherit what this process held when the zygote was forked, seeds too.
     course = read_course(Path(sys.argv[2]) / "graders")
     from harness import session

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -56,19 +56,10 @@ def best_start_method() -> str:
     return "fork" if sys.platform == "linux" else "spawn"
 
 
-def launcher(method: str, isolation: str, warm: Sequence[str] = ()) -> Launcher:
+def launcher(method: str, isolation: str) -> Launcher:
     """A launcher by name, `fork` or `spawn`. Call it right after `import torch` and before anything is imported that
-    a submission must not find in its memory: a zygote inherits all that this process holds.
-
-    Args:
-        method: `fork` or `spawn`.
-        isolation: `sandbox` or `process`.
-        warm: modules that a zygote imports before it forks: worth it where many workers need them.
-
-    Raises:
-        Problem: this machine cannot make workers that are isolated so.
-    """
-    return ForkLauncher(isolation, warm) if method == "fork" else SpawnLauncher(isolation)
+    a submission must not find in its memory: a zygote inherits all that this process holds."""
+    return ForkLauncher(isolation) if method == "fork" else SpawnLauncher(isolation)
 
 
 class ForkLauncher:
@@ -76,11 +67,11 @@ class ForkLauncher:
 
     method = "fork"
 
-    def __init__(self, isolation: str, warm: Sequence[str] = ()) -> None:
+    def __init__(self, isolation: str) -> None:
         from harness.worker import zygote  # its imports are POSIX's
 
         self.isolation, self.broken = isolation, False
-        self.pid, self.control = zygote.start(sandbox=isolation == "sandbox", warm=warm)
+        self.pid, self.control = zygote.start(sandbox=isolation == "sandbox")
         trouble = self._answer()
         if trouble:
             self.close()

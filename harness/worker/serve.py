@@ -15,7 +15,6 @@ import os
 import socket
 import sys
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -116,14 +115,8 @@ def _length(frame: bytearray) -> int:
     return int.from_bytes(frame[: protocol.HEADER])
 
 
-def warm_up(modules: Sequence[str] = ()) -> None:
-    """What a first use would cost every worker again, done once before the fork.
-
-    Args:
-        modules: further ones, by name.
-    """
-    for name in modules:
-        importlib.import_module(name)
+def warm_up() -> None:
+    """What a first use would cost every worker again, done once before the fork."""
     layer = torch.nn.Linear(2, 2)
     layer(torch.zeros(1, 2)).sum().backward()
     torch.nn.functional.softmax(torch.zeros(1, 2, dtype=torch.float64), dim=-1).numpy()

@@ -13,7 +13,6 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -28,12 +27,11 @@ BROKEN = 70  # exit status of a worker whose own code raised: the submission bro
 _encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.Decoder(tuple[str, str | int, bytes]).decode
 
 
-def start(*, sandbox: bool, warm: Sequence[str] = ()) -> tuple[int, socket.socket]:
+def start(*, sandbox: bool) -> tuple[int, socket.socket]:
     """Fork a zygote from this process, which has imported torch and run nothing on two threads.
 
     Args:
         sandbox: confine the workers with Landlock and seccomp, not only with what any POSIX system has.
-        warm: modules to import before the first fork.
 
     Returns:
         Its process id and the socket on which a launcher commands it. The first message on it is "" when all is
@@ -46,12 +44,12 @@ def start(*, sandbox: bool, warm: Sequence[str] = ()) -> tuple[int, socket.socke
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _run(theirs, judge, sandbox, warm)
+        _run(theirs, judge, sandbox)
     theirs.close()
     return pid, ours
 
 
-def _run(control: socket.socket, judge: int, sandbox: bool, warm: Sequence[str]) -> NoReturn:
+def _run(control: socket.socket, judge: int, sandbox: bool) -> NoReturn:
     """Obey the judge.
 
     `fork HOME LIMITS` (with two descriptors) answers a process id, `end PID` kills and answers how it had ended.
@@ -63,7 +61,7 @@ def _run(control: socket.socket, judge: int, sandbox: bool, warm: Sequence[str])
         if sys.platform == "linux":
             confine.die_with(judge)
             linux.replace_environment(confine.environment(tempfile.gettempdir()))
-        serve.warm_up(warm)
+        serve.warm_up()
         confine.prepare(sandbox=sandbox)
     except confine.ConfinementError as error:
         control.sendall(_encode(str(error)))
