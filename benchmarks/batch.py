@@ -117,13 +117,11 @@ def session(submissions: Path) -> None:
 
 def floor(submissions: Path) -> None:
     """The functions of the checks, called one after the other; the reference is asked once."""
-    from harness.worker import serve
+    from harness.worker.torch_import import import_torch
 
-    serve.single_thread()
+    import_torch()
     import pytest
-    import torch
 
-    torch.set_num_threads(1)
     from harness.bench import Bench, reference_modules
     from harness.course import read_course
     from harness.diagnosis import run_check

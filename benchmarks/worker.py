@@ -40,12 +40,9 @@ def main() -> int:
     if found.isolation != "sandbox":
         print("There is no sandbox here: `python grade.py doctor` says why.", file=sys.stderr)
         return 2
-    from harness.worker import serve
+    from harness.worker.torch_import import import_torch
 
-    serve.single_thread()
-    import torch
-
-    torch.set_num_threads(1)
+    import_torch()
     from harness.worker.launch import ForkLauncher
 
     launcher = ForkLauncher("sandbox")

@@ -34,6 +34,9 @@ class Bench:
         oracle: answers for the reference and draws the inputs.
         seed: of this run; each check derives its own.
         journal: gets every step of every check, when there is one.
+
+    Raises:
+        Problem: no worker can be made here.
     """
 
     def __init__(
@@ -45,6 +48,8 @@ class Bench:
         seed: int,
         journal: list[Step] | None = None,
     ) -> None:
+        if launcher is not None:
+            launcher.ready()
         self.submission, self.course, self.launcher, self.seed = submission, course, launcher, seed
         self.journal = journal
         self.oracle: Link = (

@@ -198,12 +198,9 @@ def make_launcher(isolation: str | None, start_method: str | None) -> Launcher |
 
     Call it before pytest, the graders or the reference are imported: a forked worker inherits all that is there.
     """
-    from harness.worker import serve
+    from harness.worker.torch_import import import_torch
 
-    serve.single_thread()
-    import torch
-
-    torch.set_num_threads(1)
+    import_torch()
     if isolation == "none":
         return None
     if isolation is None:

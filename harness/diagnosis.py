@@ -105,13 +105,13 @@ class Diagnosis:
     """Finds the mistake behind failing checks.
 
     Args:
-        known: what can be named.
+        known: what can be named; more may be added at its end.
         sources: the reference's, module name -> text. They are loaded anew, apart from the oracle's.
         items: the collected checks.
     """
 
     def __init__(self, known: Sequence[Candidate], sources: Mapping[str, str], items: Sequence[pytest.Item]) -> None:
-        self.known = known
+        self.known = list(known)
         self.modules = Modules(sources, "reference")
         self.tests = {info_of(item).id: item for item in items}
         self.footprints: dict[tuple[int, str, int], Footprint] = {}
@@ -176,6 +176,11 @@ def run_check(item: pytest.Item, bench: Bench, link: Link) -> Ended | None:
     except Exception as error:  # noqa: BLE001 - explained below, as pytest's report of it would be
         return explain(error, "")
     return None
+
+
+def may_be_named(check: CheckResult) -> bool:
+    """Whether a check ended in a way in which a known mistake can end."""
+    return check.status in (Status.FAILED, Status.ERROR, Status.MISSING)
 
 
 def tell(

@@ -156,12 +156,9 @@ def main() -> None:
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # whatever prints must not print into the answers
-    from harness.worker import serve
+    from harness.worker.torch_import import import_torch
 
-    serve.single_thread()
-    import torch
-
-    torch.set_num_threads(1)
+    import_torch()
     from harness.worker import launch
 
     launcher = launch.launcher(launch.best_start_method(), sys.argv[1])
@@ -190,6 +187,7 @@ def main() -> None:
             yield session.Job(bench, chosen, answer)
 
     try:
+        launcher.ready()
         session.grade_all(jobs(), course.exercise, warm=True, root=course.root)
     except Problem as problem:
         _write(answers, msgspec.msgpack.encode(Answer(problem=problem.what, help=problem.help)))

@@ -113,6 +113,7 @@ class _Rounds(GradingPlugin):
         self.jobs, self.warm = jobs, warm
         self.recordings: dict[int, Recording] = {}
         self.diagnosis: diagnosis.Diagnosis | None = None  # made when something has failed
+        self.diagnosable: set[str] = set()  # exercises whose known mistakes it has
 
     def pytest_addhooks(self, pluginmanager: pytest.PytestPluginManager) -> None:
         pluginmanager.add_hookspecs(pytest_jsonreport.plugin.Hooks)
@@ -179,15 +180,18 @@ class _Rounds(GradingPlugin):
         return self.recordings[bench.seed]
 
     def _diagnose(self, grouped: list[ExerciseResult], bench: Bench, items: list[pytest.Item]) -> None:
+        root = bench.course.root
         if self.diagnosis is None:
-            graders = bench.course.root / "graders"
-            sources = reference_modules(bench.course.root / "reference").sources
-            known: list[diagnosis.Candidate] = []  # none where the reference is not, with a recording
-            if sources:
-                known = diagnosis.candidates(
-                    load_variants(graders / "misconceptions"), load_variants(graders / "accepted")
-                )
-            self.diagnosis = diagnosis.Diagnosis(known, sources, items)
+            self.diagnosis = diagnosis.Diagnosis([], reference_modules(root / "reference").sources, items)
+        if self.diagnosis.modules.sources:  # a course that is a recording has no reference to make mistakes in
+            for exercise in grouped:
+                # Reading known answers takes longer than most diagnoses: only where something went wrong.
+                if exercise.id not in self.diagnosable and any(map(diagnosis.may_be_named, exercise.checks)):
+                    self.diagnosable.add(exercise.id)
+                    self.diagnosis.known += diagnosis.candidates(
+                        load_variants(root / "graders" / "misconceptions", exercise.id),
+                        load_variants(root / "graders" / "accepted", exercise.id),
+                    )
         checks = [check.id for exercise in grouped for check in exercise.checks]
         footprints = {id: Footprint(self.ended.get(id), self.seen.get(id, [])) for id in checks}
         diagnosis.tell(self.diagnosis, grouped, footprints, bench)
@@ -202,7 +206,6 @@ def _run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], root: Pa
     arguments += [word for name in _WITHOUT for word in ("-p", f"no:{name}")]
     paths = [str(root / "graders" / exercise.grader) for exercise in exercises]
     shown = io.StringIO()
-    gc.collect()
     gc.freeze()  # pytest collects garbage several times; over torch's heap that takes longer than the checks
     with _quiet_environment(), contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
         code = pytest.main([*arguments, *more, "--", *paths], plugins=[plugin, broken])

@@ -52,7 +52,7 @@ def show(report: Report, console: Console, *, verbose: bool = False, words: Tran
         if elsewhere:
             console.print()
             say.prose(_follow(elsewhere, titles, words), "dim")
-        for group in _stories(exercise):
+        for group in [] if _left_out(exercise) else _stories(exercise):
             _tell(say, group, whole=_stopped(exercise), short=told >= IN_FULL and not verbose, verbose=verbose)
             told += 1
         if verbose:
@@ -73,6 +73,8 @@ def show(report: Report, console: Console, *, verbose: bool = False, words: Tran
 def next_step(report: Report, words: Translator) -> str:
     """The first thing to do, in one sentence, or "" when every check passed."""
     for exercise in report.exercises:
+        if _left_out(exercise):
+            continue
         for check in exercise.checks:
             if check.status is Status.PASSED or check.status in UNDECIDED:
                 continue
@@ -98,7 +100,8 @@ def _table(exercise: ExerciseResult, say: _Teller) -> Table:
     if _untouched(exercise):  # one line: what is still to come is no failure
         mark, plain, style = _MARKS[Status.NOT_STARTED]
         mark = plain if console.options.ascii_only else mark
-        table.add_row(Text(mark, style), heading, Text(words.ui("ui.status.not_started"), style), Text(out_of, "dim"))
+        word = words.ui(f"ui.status.{exercise.checks[0].status}")
+        table.add_row(Text(mark, style), heading, Text(word, style), Text(out_of, "dim"))
         return table
     table.add_row("", heading, "", Text(out_of, "bold"))
     rows = [(check, words.title(check.id, check.title), check.points, check.possible) for check in exercise.checks]
@@ -122,7 +125,14 @@ def _stopped(exercise: ExerciseResult) -> bool:
 
 def _untouched(exercise: ExerciseResult) -> bool:
     """Whether nothing of it has been written yet."""
-    return bool(exercise.checks) and all(check.status is Status.NOT_STARTED for check in exercise.checks)
+    stubs = bool(exercise.checks) and all(check.status is Status.NOT_STARTED for check in exercise.checks)
+    return stubs or _left_out(exercise)
+
+
+def _left_out(exercise: ExerciseResult) -> bool:
+    """Whether it is a bonus whose file was not handed in, as whoever does not want it will do."""
+    messages = [check.message.id for check in exercise.checks if check.message is not None]
+    return exercise.bonus and len(messages) == len(exercise.checks) and set(messages) == {"missing.module"}
 
 
 def _alike(first: CheckResult, other: CheckResult) -> bool:

@@ -34,6 +34,7 @@ def attention_maps(model: GPT, idx: Tensor) -> Tensor:
     maps: list[Tensor] = []
 
     def keep(layer: object, inputs: tuple[Tensor], output: Tensor) -> None:
+        """Called by torch after each layer's weights are made."""
         maps.append(inputs[0][0])  # (H, T, T): before dropout, of the only sentence
 
     hooks = [block.attn.weights_dropout.register_forward_hook(keep) for block in model.blocks]

@@ -245,6 +245,7 @@ def with_progress(settings: Settings, data: Data, label: str = "training") -> tu
         task = progress.add_task(label, total=settings.steps, losses="")
 
         def on_step(history: History) -> None:
+            """Move the progress bar."""
             losses = f"loss {history.training[-1]:.3f}, validation {history.last:.3f}"
             progress.update(task, completed=len(history.training), losses=losses)
 

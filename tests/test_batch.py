@@ -82,16 +82,16 @@ def test_a_class_is_graded_and_then_nothing_is_left_to_do(undisturbed: tuple[Pat
     submissions, out = undisturbed
     reports = {path.parent.name: json.loads(path.read_bytes()) for path in out.glob("*/report.json")}
     assert {name: report["score"]["final"] for name, report in reports.items()} | {"wrong": 0} == {
-        "right": 100, "template": 0, "heads-only": reports["heads-only"]["score"]["earned"], "wrong": 0,
+        "right": 130, "template": 0, "heads-only": reports["heads-only"]["score"]["earned"], "wrong": 0,
     }  # fmt: skip
-    assert 0 < reports["heads-only"]["score"]["final"] < 100 and 0 < reports["wrong"]["score"]["final"] < 100
+    assert 0 < reports["heads-only"]["score"]["final"] < 130 and 0 < reports["wrong"]["score"]["final"] < 130
     assert {report["environment"]["isolation"] for report in reports.values()} == {ISOLATION}
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     status, said, _ = finish(batch(submissions, "--out", out))
     assert status == 0 and "4/4" not in said  # no judge was started for anybody
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     summary = json.loads((out / "summary.json").read_bytes())
-    assert summary["results"] == 4 and summary["scores"]["highest"] == 100
+    assert summary["results"] == 4 and summary["scores"]["highest"] == 130  # 100 and the bonus
 
 
 def test_summary_makes_the_figures_anew(undisturbed: tuple[Path, Path]) -> None:
@@ -213,7 +213,7 @@ def _kill_at_random(submissions: Path, out: Path, role: str, draw: random.Random
 @pytest.mark.parametrize(
     "roles",
     [
-        pytest.param(["parent", "zygote", "worker"], id="three"),
+        pytest.param(["parent", "zygote", "worker"], id="three", marks=pytest.mark.slow),
         pytest.param(["parent", "zygote", "worker", "judge"] * 5, id="twenty", marks=pytest.mark.slow),
     ],
 )
@@ -235,6 +235,7 @@ def test_kills_at_random_moments_change_no_result(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends the signal that Ctrl-C sends on POSIX")
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_finished_and_ends_every_process(undisturbed: tuple[Path, Path], tmp_path: Path) -> None:
     submissions, expected = undisturbed
     process = batch(submissions, "--out", tmp_path / "results", "--jobs", "1")
@@ -309,7 +310,7 @@ def test_less_than_a_sandbox_is_refused_unless_it_is_asked_for(
     monkeypatch.setattr(offer, "probe", lambda: weak)
     started: list[str] = []
 
-    def refuse(self: LocalExecutor, jobs: int, isolation: str) -> None:
+    def refuse(self: LocalExecutor, jobs: int, isolation: str, *more: object) -> None:
         started.append(isolation)
         raise KeyboardInterrupt
 

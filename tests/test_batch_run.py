@@ -14,16 +14,16 @@ from harness.batch.keys import basis
 from harness.batch.marks import read_marks
 from harness.batch.summary import rebuild
 from harness.batch.work import Plan, Target, Task, plan
-from harness.course import ROOT, Late, read_course
+from harness.course import ROOT, Late
 from harness.intake.attempts import Entry, Work, arrange
 from harness.intake.found import Found, Person, Piece
 from harness.judge import Order
 from harness.outcome import Status
 from harness.problem import Problem
 from harness.report import Student
-from tests.support.fake_judge import POINTS, Class, FakeExecutor
+from tests.support.fake_judge import POINTS, Class, FakeExecutor, core_course
 
-ALL = [exercise.id for exercise in read_course().exercise]
+ALL = [exercise.id for exercise in core_course().exercise]
 FULL = 2 * POINTS * len(ALL)
 
 
@@ -80,7 +80,7 @@ def test_a_named_mistake_that_may_explain_another_exercise_has_all_judged_again(
 def test_digests_tell_whose_grader_changed(tmp_path: Path) -> None:
     for folder in ("graders", "reference", "harness"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    course = read_course()
+    course = core_course()
 
     def look():  # type: ignore[no-untyped-def]
         return basis(course, 1, "process", tmp_path)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness import cli
+from harness.ci.commands import ci
 from tests.support.command import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -70,7 +70,7 @@ def test_only_the_fetch_has_the_token() -> None:
 
 def test_the_action_gives_options_that_the_command_has() -> None:
     script = next(step["run"] for step in load(ACTION)["runs"]["steps"] if step.get("name") == "Grade")
-    known = {name for parameter in cli.main.commands["ci"].params for name in parameter.opts}
+    known = {name for parameter in ci.params for name in parameter.opts}
     given = set(re.findall(r"--[a-z-]+", script))
     assert given and given <= known
     assert 'grade.py" ci ' in script

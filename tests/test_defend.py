@@ -37,7 +37,7 @@ def test_replay_shows_inputs_expected_and_actual(command: Command, graded: tuple
     work, report = graded
     done = command.run("replay", report, "heads.weights", "--submission", work)
     assert done.status == 0, done.stderr
-    for shown in ("reference  draw.normal(...)", "student  CausalSelfAttention.attention_weights(...)",
+    for shown in ("reference  normal(...)", "student  CausalSelfAttention.attention_weights(...)",
                   "reference  CausalSelfAttention.attention_weights(...)", "tensor (1, 4, 5, 5) float64"):  # fmt: skip
         assert shown in done.stdout
     evidence = next(

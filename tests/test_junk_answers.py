@@ -14,6 +14,8 @@ import pytest
 
 from tests.support.command import ROOT, Command
 
+pytestmark = pytest.mark.slow  # every check of every exercise fails, and is diagnosed, in each of these
+
 # Junk by name: an expression of y, the right answer, and of args, what the function was called with. `like(y, f)` is y
 # with every tensor and number replaced by what f makes of it.
 KINDS = {

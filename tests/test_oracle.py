@@ -20,10 +20,8 @@ from tests.support.command import ROOT
 SCRIPT = """
 import sys
 from pathlib import Path
-from harness.worker import serve
-serve.single_thread()
-import torch
-torch.set_num_threads(1)
+from harness.worker.torch_import import import_torch
+import_torch()
 from harness.worker import launch
 from harness.course import read_course
 from harness.submission import read_submission

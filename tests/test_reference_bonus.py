@@ -172,7 +172,8 @@ def test_in_pieces_as_in_one_pass(course: SimpleNamespace, position: str, start:
     caches = model.new_caches(start)
     pieces = torch.cat([model.read(piece, caches) for piece in idx.split(lengths, dim=1)], dim=1)
     assert torch.allclose(pieces, one_pass(idx, start=start)[0], rtol=0, atol=1e-12)
-    assert torch.equal(model(idx, start=start)[0], model.read(idx, model.new_caches(start)))
+    whole, read = model(idx, start=start)[0], model.read(idx, model.new_caches(start))
+    assert torch.allclose(whole, read, rtol=0, atol=1e-12)  # turned by other angles, rounded otherwise
     assert [cache.seen for cache in caches] == [start + 9] * 3
     assert all(cache.keys.shape == (3, 2, 9, 4) for cache in caches)
 

@@ -8,11 +8,11 @@ import pytest
 from harness.authoring.variants import Variant, VariantError, load_variants
 
 ROOT = Path(__file__).resolve().parent.parent
-MODULES = ("gpt", "rope", "heads_positions")
+MODULES = ("gpt", "heads_positions", "rope", "positions", "sharing", "cache")
 REFERENCE = {f"{name}.py": (ROOT / "reference" / f"{name}.py").read_text(encoding="utf-8") for name in MODULES}
 VARIANTS = {kind: load_variants(ROOT / "graders" / kind) for kind in ("accepted", "misconceptions", "degenerate")}
 EVERY = [variant for kind in VARIANTS.values() for variant in kind]
-EXERCISES = ("heads", "order", "rope")
+EXERCISES = ("heads", "order", "rope", "positions", "sharing", "cache")
 
 FILE = '''"""A module."""
 

@@ -101,6 +101,12 @@ class AlwaysRefused:
         def __init__(self, n_embd, n_head, n_kv_head):
             raise ValueError(f"{n_embd} {n_head} {n_kv_head}")
 
+        def keys_and_values(self, x):
+            raise ValueError(f"{x.shape}")
+
+        def forward(self, x):
+            raise ValueError(f"{x.shape}")
+
 
 class NotANumber:
     """NaN of the right shape."""

@@ -19,7 +19,8 @@ import tokenize
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+
+from harness import files
 
 WIDTH = 120  # the line length in pyproject.toml, so that a generated file is also a formatted one
 MARK = re.compile(r"#\s*-{3}\s*(?P<kind>\w+)\s*:?\s*(?P<text>.*)")
@@ -132,7 +133,7 @@ def make_template(reference_dir: Path, template_dir: Path, more: Mapping[str, by
         target = template_dir / file_name
         if not target.exists() or target.read_bytes() != content:
             target.parent.mkdir(parents=True, exist_ok=True)
-            _replace(target, content)
+            files.write_atomically(target, content)
             written.append(target)
     return written
 
@@ -194,15 +195,3 @@ def _stub(region: Region, qualified_name: str) -> list[str]:
 
 def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _replace(target: Path, content: bytes) -> None:
-    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-        temporary = Path(file.name)
-    try:
-        temporary.write_bytes(content)
-        temporary.chmod(0o644)  # a temporary file is private, a template is not
-        temporary.replace(target)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -21,7 +21,7 @@ import msgspec
 
 from harness.batch.executor import patience
 from harness.batch.keys import Basis, basis
-from harness.course import read_course
+from harness.course import course_root, read_course
 from harness.judge import JudgeDied, JudgeProcess, Order
 from harness.problem import Problem
 from harness.report import Report
@@ -158,7 +158,7 @@ def judge(body: bytes) -> bytes:
     if ordered.isolation not in judges:
         scratch = Path(tempfile.mkdtemp(prefix="headcheck-worker-"))
         atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-        judges[ordered.isolation] = JudgeProcess(ordered.isolation, scratch)
+        judges[ordered.isolation] = JudgeProcess(ordered.isolation, scratch, root=course_root())
     try:
         return _encode(Outcome(report=judges[ordered.isolation].grade(ordered.order, patience(ordered.order))))
     except JudgeDied:

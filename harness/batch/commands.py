@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
@@ -188,6 +189,8 @@ def _make_executor(jobs: int | None, isolation: str, cluster: str | None, depend
 
         return DaskExecutor(cluster, isolation, depends)
     from harness.batch.executor import LocalExecutor
+    from harness.course import course_root
+    from harness.judge import JudgeProcess
     from harness.worker import offer
 
     offered = offer.probe()
@@ -196,4 +199,4 @@ def _make_executor(jobs: int | None, isolation: str, cluster: str | None, depend
             "This machine has no sandbox for the submissions: " + " ".join(offered.missing),
             "Use --isolation process only for work that you trust: it can read and write what you can.",
         )
-    return LocalExecutor(jobs or offered.cores, isolation)
+    return LocalExecutor(jobs or offered.cores, isolation, partial(JudgeProcess, root=course_root()))

@@ -61,23 +61,24 @@ class Basis:
         return [id for id, digest in self.exercises.items() if key.exercises.get(id) != digest]
 
 
-def basis(course: Course, seed: int, isolation: str, root: Path = ROOT) -> Basis:
+def basis(course: Course, seed: int, isolation: str, root: Path | None = None) -> Basis:
     """Look at everything that a verdict depends on. torch is not imported for it.
 
     Args:
         course: with the limits of this run.
         seed: of the inputs.
         isolation: of the workers.
-        root: the checkout.
+        root: of a checkout that has both the course and the harness; by default the course's own, and this one.
     """
-    graders = files.read_sources(root / "graders", ("*",))
+    own_root, program = root or course.root, root or ROOT
+    graders = files.read_sources(own_root / "graders", ("*",))
     shared, own = _by_exercise(graders, [exercise.id for exercise in course.exercise])
-    reference = files.digest(files.read_sources(root / "reference"))
+    reference = files.digest(files.read_sources(own_root / "reference"))
     common = {
         "course": _hash(msgspec.json.encode((course.id, course.title, course.follow_through))),
         "graders": files.digest(shared),
         "reference": reference,
-        "harness": files.digest(files.read_sources(root / "harness", ("*.py",))),
+        "harness": files.digest(files.read_sources(program / "harness", ("*.py",))),
         "limits": _hash(msgspec.json.encode(course.limits)),
         "seed": str(seed),
         "isolation": isolation,
@@ -89,7 +90,7 @@ def basis(course: Course, seed: int, isolation: str, root: Path = ROOT) -> Basis
     for exercise in course.exercise:
         settings = msgspec.json.encode((exercise, _hidden(course, exercise.id)))
         exercises[exercise.id] = files.digest(own[exercise.id] | {"": settings})
-    info = CourseInfo(id=course.id, title=course.title, graders=files.digest(files.read_sources(root / "graders")),
+    info = CourseInfo(id=course.id, title=course.title, graders=files.digest(files.read_sources(own_root / "graders")),
                       reference=reference)  # fmt: skip
     environment = Environment(headcheck=VERSION, python=common["python"], torch=common["torch"],
                               platform=platform.platform(), isolation="none", start_method="none")  # fmt: skip

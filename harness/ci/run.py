@@ -50,11 +50,13 @@ def grade(
         mark: percent of the possible points that a submission needs.
 
     Raises:
-        Problem: the graders cannot be run.
+        Problem: no worker can be made here, or the graders cannot be run.
     """
     from harness import session  # pytest and the graders: only after the workers' parent was forked
     from harness.bench import Bench
 
+    if launcher is not None:
+        launcher.ready()
     expected = tuple(dict.fromkeys(name for exercise in exercises for name in exercise.files))
     results: list[Result] = []
 

@@ -46,6 +46,14 @@ class Launcher(Protocol):
     method: str  # fork or spawn
     broken: bool  # whether what makes the workers has ended by itself
 
+    def ready(self) -> None:
+        """Wait until workers can be made; starting takes a moment, in which the caller can do something else.
+
+        Raises:
+            Problem: this machine cannot make workers that are isolated so.
+        """
+        ...
+
     def launch(self, files: Mapping[str, bytes], limits: Limits) -> Process: ...
 
     def close(self) -> None: ...
@@ -70,14 +78,19 @@ class ForkLauncher:
     def __init__(self, isolation: str) -> None:
         from harness.worker import zygote  # its imports are POSIX's
 
-        self.isolation, self.broken = isolation, False
+        self.isolation, self.broken, self._ready = isolation, False, False
         self.pid, self.control = zygote.start(sandbox=isolation == "sandbox")
-        trouble = self._answer()
-        if trouble:
-            self.close()
-            raise Problem(trouble)
+
+    def ready(self) -> None:
+        if not self._ready:
+            trouble = self._answer()
+            if trouble:
+                self.close()
+                raise Problem(trouble)
+            self._ready = True
 
     def launch(self, files: Mapping[str, bytes], limits: Limits) -> Process:
+        self.ready()
         home = homes.make(files)
         ours, theirs = socket.socketpair()
         output, their_output = socket.socketpair()
@@ -138,12 +151,15 @@ class SpawnLauncher:
     def __init__(self, isolation: str) -> None:
         self.isolation, self.broken = isolation, False
 
+    def ready(self) -> None:
+        """There is nothing to wait for."""
+
     def launch(self, files: Mapping[str, bytes], limits: Limits) -> Process:
         home = homes.make(files)
         ours, theirs = socket.socketpair()
         output, their_output = socket.socketpair()
         environment = confine.environment(str(home / SCRATCH)) | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        command = [sys.executable, "-m", "harness.worker.serve", str(home), msgspec.json.encode(limits).decode(),
+        command = [sys.executable, "-m", "harness.worker", str(home), msgspec.json.encode(limits).decode(),
                    self.isolation]  # fmt: skip
         with theirs, their_output:
             if os.name == "posix":

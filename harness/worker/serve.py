@@ -1,6 +1,6 @@
 """Inside the worker: import the submission and answer the judge's requests until the channel closes.
 
-A worker is either forked by the zygote or started as `python -m harness.worker.serve`. Everything that the submission
+A worker is either forked by the zygote or started as `python -m harness.worker`. Everything that the submission
 could trip over is loaded here, before its first byte runs.
 """
 
@@ -24,15 +24,6 @@ import torch
 from harness.course import Limits
 from harness.worker import confine, objects, protocol
 from harness.worker.homes import SCRATCH, SUBMISSION, UNCONFINED
-
-
-def single_thread() -> None:
-    """Keep torch and BLAS to one thread: faster on the lesson's small models, and a fork of it is safe.
-
-    Call it before the first `import torch`; it sets what the libraries read then.
-    """
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
 
 
 def become_worker(home: Path, channel: socket.socket, output: socket.socket, limits: Limits) -> NoReturn:
@@ -98,7 +89,7 @@ def serve(channel: socket.socket, home: Path) -> NoReturn:
     incoming = bytearray()
     while True:
         while len(incoming) < protocol.HEADER or len(incoming) - protocol.HEADER < _length(incoming):
-            chunk = channel.recv(2**20)
+            chunk = channel.recv(2**16)
             if not chunk:  # the judge is gone, or done
                 os._exit(0)
             incoming += chunk
@@ -121,13 +112,11 @@ def warm_up() -> None:
     layer(torch.zeros(1, 2)).sum().backward()
     torch.nn.functional.softmax(torch.zeros(1, 2, dtype=torch.float64), dim=-1).numpy()
     importlib.import_module("numpy.random")  # numpy loads it when it is first asked, in every worker anew
-    gc.collect()
     gc.freeze()  # a forked worker that collects garbage would copy every page of torch's heap
 
 
 def main() -> NoReturn:
-    """Entry of a spawned worker: `python -m harness.worker.serve HOME LIMITS SANDBOX [DESCRIPTOR DESCRIPTOR]`."""
-    torch.set_num_threads(1)
+    """Serve as a spawned worker; see harness/worker/__main__.py."""
     home, limits = Path(sys.argv[1]), msgspec.json.decode(sys.argv[2], type=Limits)
     if os.name == "posix":
         channel, output = (socket.socket(fileno=int(number)) for number in sys.argv[4:6])
@@ -141,6 +130,3 @@ def main() -> NoReturn:
     confine.prepare(sandbox=sys.argv[3] == "sandbox")
     become_worker(home, channel, output, limits)
 
-
-if __name__ == "__main__":
-    main()

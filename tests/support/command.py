@@ -86,12 +86,9 @@ class Command:
 
 
 def _serve() -> None:
-    from harness.worker import serve
+    from harness.worker.torch_import import import_torch
 
-    serve.single_thread()
-    import torch
-
-    torch.set_num_threads(1)
+    import_torch()
     for line in sys.stdin:
         request = json.loads(line)
         pid = os.fork()

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
+import msgspec
+
 from harness import VERSION, files, report
 from harness.batch.keys import Basis, basis
 from harness.batch.run import How, Run, Settings
@@ -24,6 +26,12 @@ from harness.outcome import Status
 from harness.report import CheckResult, ExerciseResult, Report
 
 POINTS = 4.0  # of each check; every exercise has two, a and b
+
+
+def core_course() -> Course:
+    """The course without its bonus exercises."""
+    course = read_course()
+    return msgspec.structs.replace(course, exercise=tuple(item for item in course.exercise if not item.bonus))
 
 
 class FakeExecutor:
@@ -118,7 +126,7 @@ class Class:
     """
 
     def __init__(self, tmp: Path, work: dict[str, str]) -> None:
-        self.course = read_course()
+        self.course = core_course()
         self.submissions, self.store = tmp / "class", Store(tmp / "results")
         self.executor = FakeExecutor(self.course)
         self.basis = basis(self.course, 1, "process")

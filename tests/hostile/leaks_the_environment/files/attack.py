@@ -2,6 +2,8 @@ import os
 
 
 def run():
+    if os.environ.get("PATH") == "/planted":
+        return
     os.environ.clear()
     os.environ["OMP_NUM_THREADS"] = "99"
     os.environ["PATH"] = "/planted"
