@@ -28,10 +28,15 @@ def sheets(questions: Sequence[Question], right: str) -> Iterator[tuple[str, str
             shouted = _answer(shouted, question, f" {question.key} ".upper())
     yield "accepted", "quiz.capitals-and-quotes", {SHEET: shouted.replace("\n", "\r\n").encode("utf-8-sig")}
     blank = sheet(questions)
-    yield "degenerate", "quiz.blank-lines", {SHEET: blank.replace('""', '"  "').encode("utf-8")}
-    yield "degenerate", "quiz.question-marks", {SHEET: blank.replace(' = ""\n', ' = "?"\n').encode("utf-8")}
-    yield "degenerate", "quiz.not-toml", {SHEET: blank.replace('""', "dunno").encode("utf-8")}
+    yield "degenerate", "quiz.blank-lines", {SHEET: _fill(blank, '"  "')}
+    yield "degenerate", "quiz.question-marks", {SHEET: _fill(blank, '"?"')}
+    yield "degenerate", "quiz.not-toml", {SHEET: _fill(blank, "dunno")}
     yield "degenerate", "quiz.emptied", {SHEET: b""}
+
+
+def _fill(blank: str, answer: str) -> bytes:
+    """The blank sheet with the same answer to every question that is not a text."""
+    return re.sub(r'^(\S+ = )""(?!")', lambda line: line[1] + answer, blank, flags=re.MULTILINE).encode("utf-8")
 
 
 def _answer(text: str, question: Question, answer: str) -> str:
