@@ -56,7 +56,7 @@ def cases(course: Course) -> list[Case]:
     template = {name: text.decode("utf-8") for name, text in read_sources(root / "student_template", ("*.py",)).items()}
     whole = {"reference": root / "reference", "template": root / "student_template"}
     found = [
-        Case(kind, f"{exercise.id}.{kind}", exercise.id, read_sources(whole[kind]))
+        Case(kind, f"{exercise.id}.{kind}", exercise.id, read_sources(whole[kind], ("*.py", "*.toml")))
         for exercise in course.exercise
         for kind in WHOLE
     ]

@@ -22,11 +22,14 @@ def sheets(questions: Sequence[Question], right: str) -> Iterator[tuple[str, str
         for wrong in question.wrong:
             text = _answer(right, question, wrong)
             yield "misconception", f"quiz.{question.id}.{wrong}", {SHEET: text.encode("utf-8")}
-    shouted = right
+    shouted = grouped = right
     for question in questions:
         if question.kind != "text":
             shouted = _answer(shouted, question, f" {question.key} ".upper())
+        if question.kind == "number":
+            grouped = _answer(grouped, question, f"{question.key:,g}")
     yield "accepted", "quiz.capitals-and-quotes", {SHEET: shouted.replace("\n", "\r\n").encode("utf-8-sig")}
+    yield "accepted", "quiz.numbers-with-commas", {SHEET: grouped.encode("utf-8")}
     blank = sheet(questions)
     yield "degenerate", "quiz.blank-lines", {SHEET: _fill(blank, '"  "')}
     yield "degenerate", "quiz.question-marks", {SHEET: _fill(blank, '"?"')}

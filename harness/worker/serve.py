@@ -129,4 +129,3 @@ def main() -> NoReturn:
     warm_up()
     confine.prepare(sandbox=sys.argv[3] == "sandbox")
     become_worker(home, channel, output, limits)
-
