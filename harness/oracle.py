@@ -8,6 +8,7 @@ that does is found out when the tape does not fit.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.machinery
 import linecache
@@ -130,11 +131,22 @@ class ReferenceLink:
         return self.draw if name == DRAW else self.modules.load(name)
 
 
-class Recording(msgspec.Struct):
+class Recording(msgspec.Struct, dict=True):
     """What an oracle was asked and answered: check id -> (request, reply) frames, in order, for one seed."""
 
     seed: int
     tapes: dict[str, list[tuple[bytes, bytes]]] = {}
+
+    @functools.cached_property
+    def _replies(self) -> dict[tuple[str, int], Reply]:
+        return {}
+
+    def reply(self, check: str, position: int) -> Reply:
+        """One reply of a tape. It is decoded once, and the same for every submission: nothing in it can be changed."""
+        known = self._replies
+        if (check, position) not in known:
+            known[check, position] = protocol.decode_reply(self.tapes[check][position][1])
+        return known[check, position]
 
 
 class RecordingLink:
@@ -171,4 +183,4 @@ class ReplayLink:
         if self.position == len(tape) or tape[self.position][0] != protocol.encode_request(request):
             raise LookupError(f"{self.check} asked the reference something else than when it was recorded")
         self.position += 1
-        return protocol.decode_reply(tape[self.position - 1][1])
+        return self.recording.reply(self.check, self.position - 1)

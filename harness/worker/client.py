@@ -105,7 +105,7 @@ class WorkerLink:
                 raise protocol.ProtocolError(f"an answer to request {reply.id} where {request.id} was asked")
             guard.look_at_scratch()
             if isinstance(reply, Value):
-                protocol.unpack(reply.value)  # whoever forged a value is stopped here, and blamed
+                _ = reply.data  # whoever forged a value is stopped here, and blamed
         except Stop as stop:
             self._stop()
             if isinstance(request, Import) and stop.status is Status.TIMEOUT:
@@ -217,7 +217,7 @@ class Check:
         if isinstance(reply, Raised):
             confined = isinstance(self.link, WorkerLink) and self.link.launcher.isolation == "sandbox"
             explain.raise_reply(reply, what, confined=confined)
-        return self._handles(protocol.unpack(reply.value), what)
+        return self._handles(reply.data, what)
 
     def _handles(self, value: Any, what: str) -> Any:
         if isinstance(value, Ref):

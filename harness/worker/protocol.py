@@ -8,6 +8,7 @@ is not trusted.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -114,9 +115,18 @@ Request = Begin | Import | Get | Set | Call | Load | Gradients | Watch
 # Replies, worker -> judge.
 
 
-class Value(msgspec.Struct, tag=True, frozen=True):
+class Value(msgspec.Struct, tag=True, frozen=True, dict=True):
     id: int
     value: msgspec.Raw
+
+    @functools.cached_property
+    def data(self) -> Any:
+        """The value, decoded once; its tensors do not change.
+
+        Raises:
+            ProtocolError: it is not a well-formed value within the caps.
+        """
+        return unpack(self.value)
 
 
 _Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
