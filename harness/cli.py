@@ -129,17 +129,18 @@ def grade(
     submission = read_submission(path or course.root / "student_template", expected)
     if sys.stderr.isatty():
         click.echo(words.ui("ui.loading"), err=True)
-    bench = _bench(submission, course, seed, isolation, start_method)
+    bench, aside = _bench(submission, course, seed, isolation, start_method, lanes=len(chosen))
 
     from rich.console import Console
 
     from harness import report, session, terminal
 
     try:
-        result = session.grade(bench, chosen)
+        result = session.grade(bench, chosen, aside)
     finally:
-        if bench.launcher is not None:
-            bench.launcher.close()
+        for launcher in (aside, bench.launcher):  # the younger one holds the other's socket
+            if launcher is not None:
+                launcher.close()
     written = json_path or (Path("report.json") if target is None else None)
     unwritten = None if written is None else _write(result, written)  # first: whoever reads may stop reading
     if target is None or out is not None:
@@ -184,13 +185,26 @@ def _write(result: Report, path: Path) -> Problem | None:
 
 
 def _bench(
-    submission: Submission, course: Course, seed: int | None, isolation: str | None, start_method: str | None
-) -> Bench:
-    """Import torch, fork the zygote, and only then the judging side."""
+    submission: Submission,
+    course: Course,
+    seed: int | None,
+    isolation: str | None,
+    start_method: str | None,
+    *,
+    lanes: int,
+) -> tuple[Bench, Launcher | None]:
+    """Import torch, fork the zygotes, and only then the judging side; with a second launcher if `lanes` and the
+    machine allow two."""
     launcher = make_launcher(isolation, start_method)
+    aside = None
+    if launcher is not None and launcher.method == "fork" and lanes > 1:
+        from harness.worker import launch, offer
+
+        if offer.cores() > 1:
+            aside = launch.launcher("fork", launcher.isolation)
     from harness.bench import Bench
 
-    return Bench(submission, course, launcher, None, course.seed if seed is None else seed)
+    return Bench(submission, course, launcher, None, course.seed if seed is None else seed), aside
 
 
 def make_launcher(isolation: str | None, start_method: str | None) -> Launcher | None:

@@ -10,6 +10,7 @@ import datetime
 import gc
 import inspect
 import io
+import itertools
 import os
 import platform
 import time
@@ -22,21 +23,20 @@ import pytest
 import pytest_jsonreport.plugin  # type: ignore[import-untyped]
 import torch
 
-from harness import VERSION, diagnosis, files, report
+from harness import VERSION, diagnosis, files, lanes, report
 from harness.authoring.variants import load_variants
 from harness.bench import Bench, reference_modules
 from harness.course import ROOT, Course, Exercise
-from harness.diagnosis import Footprint, run_check
+from harness.diagnosis import Footprint, record_check
 from harness.grading import CheckInfo
 from harness.messages import message
-from harness.oracle import Recording, RecordingLink, ReplayLink
+from harness.oracle import Recording, ReplayLink
 from harness.outcome import Status
 from harness.plugin import GradingPlugin, info_of
 from harness.problem import Problem
 from harness.report import CheckResult, ExerciseResult, Report, Text, as_text
 from harness.submission import Submission
-from harness.worker.client import LocalLink
-from harness.worker.objects import Objects
+from harness.worker.launch import Launcher
 
 # pytest plugins that graders do not need: each costs time in a process that holds torch.
 _WITHOUT = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "pastebin", "stepwise",
@@ -52,23 +52,30 @@ class Job:
         exercises: what to judge.
         deliver: called with the report.
         only: the id of a single check to run.
+        aside: makes the workers of a second lane, in which half of the exercises are judged at the same time.
     """
 
     bench: Bench
     exercises: tuple[Exercise, ...]
     deliver: Callable[[Report], None]
     only: str = ""
+    aside: Launcher | None = None
 
 
-def grade(bench: Bench, exercises: tuple[Exercise, ...]) -> Report:
+def grade(bench: Bench, exercises: tuple[Exercise, ...], aside: Launcher | None = None) -> Report:
     """Judge one submission.
+
+    Args:
+        bench: the submission, its workers and the oracle. It is closed afterwards.
+        exercises: what to judge.
+        aside: makes workers that are used at the same time as the bench's; see harness.lanes.
 
     Raises:
         Problem: the graders themselves cannot be run.
         KeyboardInterrupt: the user stopped it.
     """
     reports: list[Report] = []
-    grade_all([Job(bench, exercises, reports.append)], exercises, root=bench.course.root)
+    grade_all([Job(bench, exercises, reports.append, aside=aside)], exercises, root=bench.course.root)
     return reports[0]
 
 
@@ -145,20 +152,51 @@ class _Rounds(GradingPlugin):
         config.pluginmanager.register(recorder)
         try:
             recorder.pytest_sessionstart(session)
-            for item, following in zip(items, [*items[1:], None], strict=True):
-                config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            recorder.pytest_sessionfinish(session)
+            recorded = self._run(session, job, items, recorder)
         finally:
             config.pluginmanager.unregister(recorder)
             reporter = config.pluginmanager.get_plugin("terminalreporter")
             if reporter is not None:
                 reporter.stats.clear()  # it would keep every test of every submission
-        tests = {test["metadata"]["check"]: test for test in recorder.report["tests"] if "metadata" in test}
+        tests = {test["metadata"]["check"]: test for test in recorded if "metadata" in test}
         results = [_result(info, self, tests.get(info.id)) for info in map(info_of, items)]
         grouped = [_exercise(exercise, results) for exercise in job.exercises]
         if any(result.status is not Status.PASSED for result in results) and not job.only:
             self._diagnose(grouped, job.bench, session.items)
         return _report(job, grouped, started.isoformat(timespec="seconds"), time.monotonic() - began)
+
+    def _run(
+        self, session: pytest.Session, job: Job, items: list[pytest.Item], recorder: _Recorder
+    ) -> list[dict[str, Any]]:
+        """Run checks; pytest-json-report's record of each."""
+        grouped = [list(group) for _, group in itertools.groupby(items, lambda item: info_of(item).exercise)]
+
+        def work(place: int) -> None:
+            group = grouped[place]
+            for item, following in zip(group, [*group[1:], None], strict=True):
+                session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+
+        def finish() -> list[dict[str, Any]]:
+            recorder.pytest_sessionfinish(session)
+            tests: list[dict[str, Any]] = recorder.report["tests"]
+            return tests
+
+        if job.aside is None or len(grouped) < 2:
+            for place in range(len(grouped)):
+                work(place)
+            return finish()
+
+        @contextlib.contextmanager
+        def aside() -> Iterator[None]:
+            job.bench.launcher = job.aside
+            try:
+                yield
+            finally:
+                job.bench.close()
+
+        there = lanes.share(len(grouped), work, aside, lambda: lanes.Record.of(finish(), self))
+        there.add_to(self)
+        return finish() + there.tests
 
     def _recording(self, bench: Bench, items: list[pytest.Item]) -> Recording:
         """What the reference says in every check on this seed, asked by letting it take the checks itself.
@@ -168,12 +206,11 @@ class _Rounds(GradingPlugin):
         """
         if bench.seed not in self.recordings:
             recording = Recording(bench.seed)
-            asked = Bench(bench.submission, bench.course, None, RecordingLink(bench.oracle, recording), bench.seed)
-            itself = LocalLink(Objects(reference_modules(bench.course.root / "reference").load))
+            modules = reference_modules(bench.course.root / "reference")
             for item in items:
                 if "handed_in" in inspect.signature(item.function).parameters:  # type: ignore[attr-defined]
                     continue  # judges files as data, and asks nothing of the reference
-                ended = run_check(item, asked, itself)
+                ended = record_check(item, bench, recording, modules)
                 if ended is not None:
                     raise Problem(f"The reference itself fails {info_of(item).id}.", ended.message.render())
             self.recordings[bench.seed] = recording

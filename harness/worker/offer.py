@@ -72,7 +72,7 @@ def probe() -> Offer:
         landlock_abi=abi,
         seccomp=filtered,
         start_method="fork" if sys.platform == "linux" else "spawn",
-        cores=_cores(),
+        cores=cores(),
         memory_bytes=min([_physical_memory(), *_cgroup_memory()]),
         problems=tuple(problems),
     )
@@ -151,7 +151,8 @@ def _is_refused(connected: socket.socket) -> bool:
     return False
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Processors that this process may use; a quota of its control group is rounded up."""
     usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     for text in _cgroup_settings("cpu.max"):
         quota, period = text.split()
