@@ -289,11 +289,14 @@ def doctor() -> int:
 @_course_option
 def template(course_folder: Path | None) -> int:
     """Make student_template/ from reference/ (for authors)."""
+    from harness import quiz
     from harness.authoring.template import MarkerError, make_template
 
     root = read_course_in(course_folder).root
     try:
-        written = make_template(root / "reference", root / "student_template")
+        questions = root / "graders" / "quiz.toml"
+        more = {quiz.SHEET: quiz.sheet(quiz.read_quiz(questions)).encode("utf-8")} if questions.is_file() else None
+        written = make_template(root / "reference", root / "student_template", more)
     except (MarkerError, OSError, UnicodeDecodeError) as error:
         raise Problem(f"The template could not be made: {error}") from error
     for file in written:

@@ -191,13 +191,14 @@ def run_check(item: pytest.Item, bench: Bench, link: Link) -> Ended | None:
     """Run one check outside pytest, with `link` as the student; how it ended, or None when it passed."""
     assert isinstance(item, pytest.Function)
     info = info_of(item)
-    reference = bench.reference(info)
+    wanted = inspect.signature(item.function).parameters
+    reference = bench.reference(info) if {"reference", "draw"} & wanted.keys() else None
     given: dict[str, Callable[[], object]] = {
         "student": lambda: bench.begin(link, info),
         "reference": lambda: reference,
-        "draw": lambda: bench.inputs(reference),
+        "draw": lambda: reference and bench.inputs(reference),
+        "handed_in": lambda: bench.submission.files,
     }
-    wanted = inspect.signature(item.function).parameters
     try:
         item.function(**{name: make() for name, make in given.items() if name in wanted})
     except Exception as error:  # noqa: BLE001 - explained below, as pytest's report of it would be
@@ -231,7 +232,11 @@ def tell(
                     check.caused_by, check.misconception = root, candidate.mistake.id
         failing = [check for check in failing if not check.caused_by]
         passed = [check.id for check in result.checks if check.status is Status.PASSED]
-        others = [c for c in result.checks if c.status is Status.FAILED and c not in failing and not c.caused_by]
+        others = [
+            c
+            for c in result.checks
+            if c.status is Status.FAILED and c not in failing and not c.caused_by and footprints[c.id].seen
+        ]  # what saw no answer of the code is not a matter of the code
         for group in (failing, *([check] for check in others)):
             ordered = sorted(group, key=lambda check: check.seconds)
             found = ordered and diagnosis.name(

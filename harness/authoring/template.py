@@ -16,7 +16,7 @@ import io
 import re
 import textwrap
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -114,18 +114,19 @@ def render(source: str, name: str) -> str:
     return text
 
 
-def make_template(reference_dir: Path, template_dir: Path) -> list[Path]:
+def make_template(reference_dir: Path, template_dir: Path, more: Mapping[str, bytes] | None = None) -> list[Path]:
     """Renders every .py file of `reference_dir` into `template_dir`, which is made when it is missing.
 
-    The files in its folder `data` are needed to run the template, and are copied as they are. Returns the files
-    that were written: those whose content changed. All files are rendered before the first is written, and each
-    is replaced in one step. Raises MarkerError, OSError, UnicodeDecodeError.
+    The files in its folder `data` are needed to run the template, and are copied as they are; `more` holds further
+    files by name. Returns the files that were written: those whose content changed. All files are rendered before the
+    first is written, and each is replaced in one step. Raises MarkerError, OSError, UnicodeDecodeError.
     """
     contents = {
         path.name: render(path.read_text(encoding="utf-8"), f"{reference_dir.name}/{path.name}").encode("utf-8")
         for path in sorted(reference_dir.glob("*.py"))
     }
     data = (path for path in sorted((reference_dir / "data").glob("*")) if path.is_file())
+    contents.update(more or {})
     contents.update((f"data/{path.name}", path.read_bytes()) for path in data)
     written = []
     for file_name, content in contents.items():

@@ -94,7 +94,23 @@ class Load(msgspec.Struct, tag=True, frozen=True):
     state: msgspec.Raw
 
 
-Request = Begin | Import | Get | Set | Call | Load
+class Gradients(msgspec.Struct, tag=True, frozen=True):
+    """Call a module; the answer is the gradients of the number it returns, by the names of its parameters."""
+
+    id: int
+    target: int
+    args: msgspec.Raw  # a tuple
+    kwargs: msgspec.Raw  # a dict
+
+
+class Watch(msgspec.Struct, tag=True, frozen=True):
+    """From now on, note how a module is called."""
+
+    id: int
+    target: int
+
+
+Request = Begin | Import | Get | Set | Call | Load | Gradients | Watch
 
 # Replies, worker -> judge.
 
