@@ -38,7 +38,7 @@ from harness.submission import Submission  # noqa: E402
 MOST_MILLISECONDS = 100.0  # CPU a failing check
 
 
-class Timed(session._Rounds):
+class Timed(session.Rounds):
     """Judges as `grade` does, and notes the CPU seconds that diagnosis took for each submission."""
 
     def __init__(self, jobs: Iterator[session.Job], spent: list[float]) -> None:
@@ -85,7 +85,7 @@ def judge(course: Course, cases: Sequence[prove.Case]) -> list[float]:
             bench = Bench(Submission(case.id, case.files), course, None, None, course.seed)
             yield session.Job(bench, tuple(item for item in course.exercise if item.id == case.exercise), deliver)
 
-    session._run_pytest(Timed(jobs(), spent), course.exercise, course.root)
+    session.run_pytest(Timed(jobs(), spent), course.exercise, course.root)
     return [1000 * seconds / count for seconds, count in zip(spent, failing, strict=True)]
 
 

@@ -22,7 +22,8 @@ import psutil
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from harness.export.gradescope_bundle import pack  # noqa: E402
+from harness.course import read_course  # noqa: E402
+from harness.packing.gradescope import pack  # noqa: E402
 
 MEBIBYTES = 600.0
 
@@ -42,7 +43,7 @@ def main() -> int:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        pack(folder / "bundle.zip")
+        pack(folder / "bundle.zip", read_course())
         with zipfile.ZipFile(folder / "bundle.zip") as archive:
             archive.extractall(folder / "source")
         command = [sys.executable, "grade.py", "gradescope", "--submission", str(ROOT / "reference"),

@@ -9,7 +9,10 @@ from pathlib import Path
 from harness import files
 from harness.course import ROOT, Course
 from harness.grading import CheckInfo
-from harness.oracle import DRAW, Modules, ReferenceLink, check_seed
+from harness.notebook import choose
+from harness.notebook.link import LeftOut, NotebookLink
+from harness.oracle import DRAW, Modules, ReferenceLink, ReplayLink, check_seed
+from harness.problem import Problem
 from harness.submission import Submission
 from harness.worker import objects
 from harness.worker.client import Check, Handle, Link, LocalLink, Root, Step, WorkerLink
@@ -22,6 +25,22 @@ def reference_modules(folder: Path = ROOT / "reference") -> Modules:
     """The course's own answers, to be loaded when they are first asked."""
     sources = files.read_sources(folder, ("*.py",))
     return Modules({name.removesuffix(".py"): text.decode("utf-8") for name, text in sources.items()}, str(folder))
+
+
+def _oracle(course: Course, seed: int) -> Link:
+    """The course's recording where it has one, else its reference.
+
+    Raises:
+        Problem: the recording is of another seed.
+    """
+    from harness.authoring import recording  # it needs this module
+
+    recorded = recording.read(course.root)
+    if recorded is None:
+        return ReferenceLink(reference_modules(course.root / "reference"))
+    if seed != recorded.reference.seed:
+        raise Problem("This course holds the expected values of its own inputs only.", "Leave --seed away.")
+    return ReplayLink(recorded.reference)
 
 
 class Bench:
@@ -52,9 +71,8 @@ class Bench:
             launcher.ready()
         self.submission, self.course, self.launcher, self.seed = submission, course, launcher, seed
         self.journal = journal
-        self.oracle: Link = (
-            oracle if oracle is not None else ReferenceLink(reference_modules(course.root / "reference"))
-        )
+        self.oracle: Link = oracle if oracle is not None else _oracle(course, seed)
+        self.left_out: LeftOut = {}  # cells of a notebook that no worker runs again
         self._exercise = ""
         self._link: Link | None = None
         self._account = Account()
@@ -97,6 +115,14 @@ class Bench:
         return Root(check)
 
     def _make_link(self) -> Link:
+        file = choose.notebook_of(self.submission.files, self.course.root)
+        if file and self.launcher is None:
+            raise Problem("A notebook is not run in this process.", "Leave --isolation none away.")
+        if file and self.launcher is not None:
+            modules = sorted(name.removesuffix(".py") for name in choose.course_files(self.course.root))
+            return NotebookLink(
+                self.launcher, self.submission.files, self.course.limits, file, modules, self.left_out, self._account
+            )
         if self.launcher is not None:
             return WorkerLink(self.launcher, self.submission.files, self.course.limits, self._account)
         sources = {

@@ -30,18 +30,21 @@ if TYPE_CHECKING:
 
 PASSED, NOT_PASSED, NOT_GRADED = 0, 1, 2
 _VERSION_LINE = f"%(prog)s %(version)s, Python {platform.python_version()}"
-_course_option = click.option(
+course_option = click.option(
     "--course", "course_folder", type=click.Path(path_type=Path), metavar="FOLDER",
     help="Another course: a folder with graders/ and reference/. HEADCHECK_COURSE names one for all commands.",
 )  # fmt: skip
 
 
-_language = click.option(
+language_option = click.option(
     "--lang", type=click.Choice(["en", "ja", "zh"]), help="Language; that of your locale by default."
 )
 
 # Commands that live elsewhere, by the module that is imported when one is used.
 _ELSEWHERE = {
+    "translations": "harness.authoring.commands",
+    "check-course": "harness.authoring.commands",
+    "schema": "harness.authoring.commands",
     "ci": "harness.ci.commands",
     "batch": "harness.batch.commands",
     "summary": "harness.batch.commands",
@@ -50,7 +53,8 @@ _ELSEWHERE = {
     "export": "harness.export.commands",
     "validate": "harness.export.commands",
     "gradescope": "harness.export.commands",
-    "bundle": "harness.export.commands",
+    "pack": "harness.packing.commands",
+    "bundle": "harness.packing.commands",
 }
 
 
@@ -68,7 +72,7 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _ELSEWHERE:
-            command: click.Command = getattr(importlib.import_module(_ELSEWHERE[cmd_name]), cmd_name)
+            command: click.Command = getattr(importlib.import_module(_ELSEWHERE[cmd_name]), cmd_name.replace("-", "_"))
             return command
         return super().get_command(ctx, cmd_name)
 
@@ -101,8 +105,10 @@ def main() -> None:
 @click.option("--start-method", type=click.Choice(["fork", "spawn"]), help="How the worker process starts.")
 @click.option("--format", "target", metavar="TARGET", help="Write gradescope, junit, ctrf, csv or json instead.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where --format goes; else printed.")
-@_language
-@_course_option
+@click.option("--feedback", type=click.Path(path_type=Path), metavar="FILE.html",
+              help="Write a notebook with the results under its cells.")  # fmt: skip
+@language_option
+@course_option
 def grade(
     path: Path | None,
     exercise: str | None,
@@ -114,6 +120,7 @@ def grade(
     start_method: str | None,
     target: str | None,
     out: Path | None,
+    feedback: Path | None,
     lang: str | None,
     course_folder: Path | None,
 ) -> int:
@@ -123,10 +130,15 @@ def grade(
     from harness.submission import read_submission
 
     course = read_course_in(course_folder).with_limits(limits)
-    words = _words(lang, course.root)
+    words = translator(lang, course.root)
     chosen = course.select(exercise)
     expected = tuple(dict.fromkeys(name for item in chosen for name in item.files))
-    submission = read_submission(path or course.root / "student_template", expected)
+    submission = read_submission(path or course.root / "student_template", expected, course.root)
+    from harness.notebook import choose
+
+    notebook = choose.notebook_of(submission.files, course.root)
+    if feedback is not None and not notebook:
+        raise Problem("--feedback is for notebooks, and none is graded here.", "Give the path of the notebook.")
     if sys.stderr.isatty():
         click.echo(words.ui("ui.loading"), err=True)
     bench, aside = _bench(submission, course, seed, isolation, start_method, lanes=len(chosen))
@@ -149,6 +161,10 @@ def grade(
         _exports().deliver(result, target, out)
     if unwritten is not None:
         raise unwritten
+    if feedback is not None:
+        from harness.notebook import feedback as pages
+
+        pages.write(feedback, submission.files[notebook], result, words, course.root)
     if written is not None:
         click.echo(words.ui("ui.report", file=str(written)), err=target is not None)
     if result.review:
@@ -223,7 +239,7 @@ def _make_launchers(isolation: str | None, start_method: str | None, lanes: int)
     return launch.launchers(method, isolation or offer.probe().isolation, count)
 
 
-def _words(option: str | None, root: Path | None = None) -> Translator:
+def translator(option: str | None, root: Path | None = None) -> Translator:
     """The language to speak. One that only the locale asks for must fit the encoding of the output."""
     from harness.i18n import Translator, pick_language
 
@@ -239,7 +255,7 @@ def _words(option: str | None, root: Path | None = None) -> Translator:
 @main.command()
 @click.argument("path", metavar="REPORT", type=click.Path(path_type=Path))
 @click.option("-v", "--verbose", is_flag=True, help="Show what the code printed, and whole tracebacks.")
-@_language
+@language_option
 def show(path: Path, verbose: bool, lang: str | None) -> int:
     """Show a stored REPORT (report.json) again, in any of the languages."""
     import msgspec
@@ -247,7 +263,7 @@ def show(path: Path, verbose: bool, lang: str | None) -> int:
 
     from harness import report, terminal
 
-    words = _words(lang)
+    words = translator(lang)
     try:
         result = report.from_json(path.read_bytes())
     except OSError as error:
@@ -259,8 +275,8 @@ def show(path: Path, verbose: bool, lang: str | None) -> int:
 
 
 @main.command(name="list")
-@_language
-@_course_option
+@language_option
+@course_option
 def list_checks(lang: str | None, course_folder: Path | None) -> int:
     """Show the exercises, their checks and points."""
     course = read_course_in(course_folder)
@@ -269,7 +285,7 @@ def list_checks(lang: str | None, course_folder: Path | None) -> int:
     from harness import session
     from harness.authoring import tables
 
-    tables.show_checks(course, session.collect(course), Console(highlight=False), _words(lang, course.root))
+    tables.show_checks(course, session.collect(course), Console(highlight=False), translator(lang, course.root))
     return PASSED
 
 
@@ -286,16 +302,19 @@ def doctor() -> int:
 
 
 @main.command()
-@_course_option
+@course_option
 def template(course_folder: Path | None) -> int:
     """Make student_template/ from reference/ (for authors)."""
     from harness import quiz
+    from harness.authoring import lesson
     from harness.authoring.template import MarkerError, make_template
 
     root = read_course_in(course_folder).root
     try:
+        more = lesson.notebooks(root / "reference", read_course_in(course_folder))
         questions = root / "graders" / "quiz.toml"
-        more = {quiz.SHEET: quiz.sheet(quiz.read_quiz(questions)).encode("utf-8")} if questions.is_file() else None
+        if questions.is_file():
+            more[quiz.SHEET] = quiz.sheet(quiz.read_quiz(questions)).encode("utf-8")
         written = make_template(root / "reference", root / "student_template", more)
     except (MarkerError, OSError, UnicodeDecodeError) as error:
         raise Problem(f"The template could not be made: {error}") from error
@@ -303,62 +322,6 @@ def template(course_folder: Path | None) -> int:
         click.echo(f"wrote {file.relative_to(root)}")
     if not written:
         click.echo("student_template/ is up to date.")
-    return PASSED
-
-
-@main.command()
-def translations() -> int:
-    """Bring the catalogues of the other languages up to date (for authors)."""
-    try:
-        from harness.authoring import translations
-    except ModuleNotFoundError as error:
-        raise Problem(f"{error.name} is not installed.", "python -m pip install -r requirements-dev.txt") from error
-    from harness.course import ROOT
-
-    for written in translations.update():
-        click.echo(f"wrote {written.relative_to(ROOT)}")
-    missing = translations.missing()
-    for line in missing:
-        click.echo(line)
-    return NOT_PASSED if missing else PASSED
-
-
-@main.command(name="check-course")
-@click.option("--quick", is_flag=True, help="One seed instead of ten.")
-@click.option("--exercise", metavar="ID,...", help="These exercises only.")
-@click.option("--jobs", type=click.IntRange(1), help="How many judges; one a core by default.")
-@_course_option
-def check_course(quick: bool, exercise: str | None, jobs: int | None, course_folder: Path | None) -> int:
-    """Prove the assignment: right answers pass, wrong ones are caught and named (for authors)."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from harness.authoring import prove, tables
-    from harness.authoring.variants import VariantError
-
-    course = read_course_in(course_folder)
-    wanted = {item.id for item in course.select(exercise)}
-    try:
-        chosen = [case for case in prove.cases(course) if case.exercise in wanted]
-    except VariantError as error:
-        raise Problem(f"A known answer does not fit the reference: {error}") from error
-    seeds = [course.seed + i for i in range(1 if quick else 10)]
-    console = Console(highlight=False)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("Proving the course", total=len(chosen) * len(seeds))
-        verdicts = prove.prove(course, chosen, seeds, jobs=jobs or 0, done=lambda: bar.advance(task))
-    tables.show_proof(course, verdicts, len(seeds), console)
-    return NOT_PASSED if any(verdict.problems for verdict in verdicts) else PASSED
-
-
-@main.command()
-def schema() -> int:
-    """Write the JSON Schema of the report to schema/report.schema.json (for authors)."""
-    from harness import files, report
-    from harness.course import ROOT
-
-    files.write_atomically(ROOT / "schema" / "report.schema.json", report.schema())
-    click.echo("wrote schema/report.schema.json")
     return PASSED
 
 

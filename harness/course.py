@@ -81,6 +81,7 @@ class Exercise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files: tuple[str, ...]
     lesson: str = ""  # which part of the lesson it belongs to
     bonus: bool = False  # its points come on top of the core exercises
+    bundled: bool = True  # students get its checks; a quiz, say, whose grader holds the keys, stays with the instructor
 
     @property
     def grader(self) -> str:

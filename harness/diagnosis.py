@@ -12,11 +12,12 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from types import ModuleType
+from types import CodeType, ModuleType
 
 import pytest
 import torch
 
+from harness.authoring import touched
 from harness.authoring.variants import Variant
 from harness.bench import Bench
 from harness.observe import Mismatch, alike, observing
@@ -77,6 +78,10 @@ class Candidate:
     mistake: Variant
     form: Variant | None = None
 
+    def can_show(self, modules: Mapping[str, ModuleType], called: set[CodeType]) -> bool:
+        """Whether a check that calls these functions of the loaded reference may end otherwise here."""
+        return any(touched.can_show(variant, modules, called) for variant in (self.mistake, self.form) if variant)
+
     @contextmanager
     def patched(self, modules: Mapping[str, ModuleType]) -> Iterator[None]:
         with ExitStack() as stack:
@@ -101,6 +106,14 @@ def candidates(mistakes: Sequence[Variant], accepted: Sequence[Variant]) -> list
     ]
 
 
+@dataclass(frozen=True)
+class _Trial:
+    """What the reference's own run of a check tells: a bench for further runs, and the functions that it called."""
+
+    bench: Bench
+    called: set[CodeType]
+
+
 class Diagnosis:
     """Finds the mistake behind failing checks.
 
@@ -115,7 +128,7 @@ class Diagnosis:
         self.modules = Modules(sources, "reference")
         self.tests = {info_of(item).id: item for item in items}
         self.footprints: dict[tuple[int, str, int], Footprint] = {}
-        self.benches: dict[tuple[str, int], Bench] = {}
+        self.trials: dict[tuple[str, int], _Trial] = {}
 
     def name(
         self, exercise: str, failed: Mapping[str, Footprint], passed: Sequence[str], bench: Bench
@@ -146,32 +159,38 @@ class Diagnosis:
         return known.complete and known.reproduces(footprint)
 
     def _run(self, candidate: Candidate, check: str, bench: Bench, expected: Sequence[object] | None) -> Footprint:
-        # All that a check of this course may import, before anything is patched: a module loaded meanwhile would keep
-        # the patched functions that it imports.
-        needed = {name.removesuffix(".py") for exercise in bench.course.exercise for name in exercise.files}
-        modules = {name: self.modules.load(name) for name in self.modules.sources if name in needed}
+        modules, trial = self._loaded(bench), self._trial(check, bench)
+        if not candidate.can_show(modules, trial.called):
+            return Footprint(None, [])
         link = LocalLink(objects.Objects(self.modules.load))
-        bench = self._remembering(check, bench)
         seen: list[object] = []
         try:
             with candidate.patched(modules), observing(expected) as seen:
-                ended = run_check(self.tests[check], bench, link)
+                ended = run_check(self.tests[check], trial.bench, link)
         except Mismatch:
             return Footprint(None, seen, complete=False)
         return Footprint(ended, seen)
 
-    def _remembering(self, check: str, bench: Bench) -> Bench:
-        """A bench whose oracle answers this check from memory: every candidate asks it the same."""
+    def _loaded(self, bench: Bench) -> dict[str, ModuleType]:
+        # All that a check of this course may import, before anything is patched: a module loaded meanwhile would keep
+        # the patched functions that it imports.
+        needed = {name.removesuffix(".py") for exercise in bench.course.exercise for name in exercise.files}
+        return {name: self.modules.load(name) for name in self.modules.sources if name in needed}
+
+    def _trial(self, check: str, bench: Bench) -> _Trial:
+        """What the reference's own run of a check tells, for all candidates that are tried on it."""
         key = (check, bench.seed)
-        if isinstance(bench.oracle, ReplayLink):
-            return bench
-        if key not in self.benches:
+        if key not in self.trials:
+            self._loaded(bench)
             recording = Recording(bench.seed)
-            # A candidate would end the check early; the reference goes through all of it.
-            ended = record_check(self.tests[check], bench, recording, self.modules)
-            oracle = ReplayLink(recording) if ended is None else bench.oracle
-            self.benches[key] = Bench(bench.submission, bench.course, None, oracle, bench.seed)
-        return self.benches[key]
+            with touched.calls() as called:
+                ended = record_check(self.tests[check], bench, recording, self.modules)
+            # Every candidate asks the oracle the same.
+            known = ended is None and not isinstance(bench.oracle, ReplayLink)
+            oracle = ReplayLink(recording) if known else bench.oracle
+            again = Bench(bench.submission, bench.course, None, oracle, bench.seed)
+            self.trials[key] = _Trial(again, called)
+        return self.trials[key]
 
 
 def record_check(item: pytest.Item, bench: Bench, recording: Recording, modules: Modules) -> Ended | None:

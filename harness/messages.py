@@ -78,6 +78,32 @@ ENGLISH = {
     "submission.link": "{file} is a link; links are not followed.",
     "submission.encoding": "{file} is not saved as UTF-8 text ({problem}). Open it in your editor and save it with the "
     "encoding UTF-8.",
+    # About notebooks.
+    "notebook.timeout": "Cell {cell} did not end within {seconds} seconds, so it was left out when the others were run "
+    "again. Is there a loop that never ends, or a training run?",
+    "notebook.crashed": "The Python process ended during cell {cell} ({ending}), so that cell was left out when the "
+    "others were run again.",
+    "notebook.empty": "{file} is empty. Save the notebook and hand it in again.",
+    "notebook.damaged": "{file} is damaged, or its end is missing: it is not valid JSON. Save or download the notebook "
+    "again.",
+    "notebook.no-notebook": "{file} is not a notebook, although its name says so. In Jupyter, choose Save; in Colab, "
+    "File > Download > Download .ipynb.",
+    "notebook.old": "{file} is of the old format 3. Open it in Jupyter and save it: that makes a notebook of format 4.",
+    "notebook.new": "{file} is of a newer format than 4, which is not known here.",
+    "notebook.language": "{file} is not a notebook for Python.",
+    "notebook.too-large": "{file} holds more code than any course asks for.",
+    "notebook.too-big": "{file} is larger than {limit} MiB; most of that must be output. Clear the outputs of all "
+    "cells, save the notebook and hand it in again.",
+    "notebook.files-count": "{files} were graded, {notebook} was not: where one of the course's .py files has been "
+    "worked on, the .py files count. To have the notebook graded, hand it in alone.",
+    "notebook.notebook-counts": "{notebook} was graded: the course's .py files beside it are as they were handed out.",
+    "notebook.several": "There are several notebooks; {notebook} was graded. To have another graded, hand it in alone.",
+    # What is seen when a submission is packed.
+    "pack.missing": "{file} is missing.",
+    "pack.no-bonus": "{file} is not there; only bonus exercises ask for it.",
+    "pack.not-written": "Not written yet: {function} in {file}.",
+    "pack.unreadable": "Python cannot read {file}.",
+    "pack.unreadable.line": "Python cannot read {file}, line {line}.",
     # What could not be read of what was handed in.
     "intake.missing": "{what} is not there any more.",
     "intake.unreadable": "{what} cannot be read: {problem}.",
@@ -165,6 +191,12 @@ INTERFACE = {
     "ui.next.look": "look at “{title}”.",
     "ui.loading": "Loading PyTorch ...",
     "ui.report": "Report: {file}",
+    "ui.pack.wrote": "Wrote {file}: {names}",
+    "ui.pack.nothing": "There is nothing to hand in at {path}.",
+    "ui.pack.nothing.help": "The course asks for {files}.",
+    "ui.pack.help": "Mend that first, or pack it as it is with --anyway.",
+    "ui.pack.differs": "{file} does not read back as what was packed.",
+    "ui.pack.differs.help": "Rename files whose names differ by case alone.",
     "ui.review": "A grader broke down; the report is marked for review.",
     "ui.review.help": "Run again with -v and send the report to your instructor.",
 }

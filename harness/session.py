@@ -24,6 +24,7 @@ import pytest_jsonreport.plugin  # type: ignore[import-untyped]
 import torch
 
 from harness import VERSION, diagnosis, files, lanes, report
+from harness.authoring import recording
 from harness.authoring.variants import load_variants
 from harness.bench import Bench, reference_modules
 from harness.course import ROOT, Course, Exercise
@@ -92,27 +93,27 @@ def grade_all(jobs: Iterable[Job], exercises: tuple[Exercise, ...], *, warm: boo
         Problem: the graders themselves cannot be run.
         KeyboardInterrupt: the user stopped it.
     """
-    _run_pytest(_Rounds(jobs, warm), exercises, root)
+    run_pytest(Rounds(jobs, warm), exercises, root)
 
 
 def collect(course: Course) -> list[CheckInfo]:
     """Every check of the course, in order, without running one."""
     plugin = GradingPlugin(None)
-    _run_pytest(plugin, course.exercise, course.root, "--collect-only")
+    run_pytest(plugin, course.exercise, course.root, "--collect-only")
     return plugin.checks
 
 
 class _Recorder(pytest_jsonreport.plugin.JSONReport):  # type: ignore[misc]
     """pytest-json-report's record of one round.
 
-    What it does once a session is left out: declaring hooks (`_Rounds` does) and signing up to be removed at the end.
+    What it does once a session is left out: declaring hooks (`Rounds` does) and signing up to be removed at the end.
     """
 
     pytest_addhooks = None
     pytest_configure = None
 
 
-class _Rounds(GradingPlugin):
+class Rounds(GradingPlugin):
     """Runs the collected checks once for each job."""
 
     def __init__(self, jobs: Iterable[Job], warm: bool) -> None:
@@ -136,8 +137,8 @@ class _Rounds(GradingPlugin):
                 for item in session.items
                 if info_of(item).exercise in wanted and job.only in ("", info_of(item).id)
             ]
-            if self.warm:
-                job.bench.oracle = ReplayLink(self._recording(job.bench, items))
+            if self.warm and not isinstance(job.bench.oracle, ReplayLink):
+                job.bench.oracle = ReplayLink(self.tapes(job.bench, items))
             self.turn_to(job.bench)
             try:
                 job.deliver(self._round(session, job, items))
@@ -198,7 +199,7 @@ class _Rounds(GradingPlugin):
         there.add_to(self)
         return finish() + there.tests
 
-    def _recording(self, bench: Bench, items: list[pytest.Item]) -> Recording:
+    def tapes(self, bench: Bench, items: list[pytest.Item]) -> Recording:
         """What the reference says in these checks on this seed, asked once by letting it take the checks itself.
 
         Raises:
@@ -218,7 +219,12 @@ class _Rounds(GradingPlugin):
     def _diagnose(self, grouped: list[ExerciseResult], bench: Bench, items: list[pytest.Item]) -> None:
         root = bench.course.root
         if self.diagnosis is None:
-            self.diagnosis = diagnosis.Diagnosis([], reference_modules(root / "reference").sources, items)
+            recorded = recording.read(root)
+            self.diagnosis = (
+                diagnosis.Diagnosis([], reference_modules(root / "reference").sources, items)
+                if recorded is None
+                else recording.RecordedDiagnosis(recorded, items)
+            )
         if self.diagnosis.modules.sources:  # a course that is a recording has no reference to make mistakes in
             for exercise in grouped:
                 # Reading known answers takes longer than most diagnoses: only where something went wrong.
@@ -238,7 +244,13 @@ def _judges_files(item: pytest.Item) -> bool:
     return "handed_in" in inspect.signature(item.function).parameters  # type: ignore[attr-defined]
 
 
-def _run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], root: Path, *more: str) -> None:
+def run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], root: Path, *more: str) -> None:
+    """Run pytest over the graders of `exercises` with `plugin`, which does the judging.
+
+    Raises:
+        Problem: the graders cannot be run.
+        KeyboardInterrupt: the user stopped it.
+    """
     broken = _Broken()
     arguments = ["-q", "-s", "--tb=short", f"--rootdir={root}", f"--confcutdir={root / 'graders'}", "-c",
                  str(ROOT / "pyproject.toml"), "-o", "addopts=", "--import-mode=importlib",

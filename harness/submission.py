@@ -1,4 +1,4 @@
-"""What a student handed in: a folder, one .py file or a .zip, as a mapping of names to bytes."""
+"""What a student handed in: a folder, one .py file, a notebook or a .zip, as a mapping of names to bytes."""
 
 from __future__ import annotations
 
@@ -80,14 +80,15 @@ class Budget:
             raise Unreadable(message("intake.too-big", what=self.what, limit=MAX_BYTES // 2**20), help)
 
 
-def read_submission(path: Path, expected: tuple[str, ...]) -> Submission:
-    """Read a folder, a single .py file or a .zip.
+def read_submission(path: Path, expected: tuple[str, ...], root: Path | None = None) -> Submission:
+    """Read a folder, a single .py file, a notebook or a .zip.
 
     Hidden files, caches and virtual environments are left out; links are not followed.
 
     Args:
         path: the folder or file.
         expected: the file names that the course asks for.
+        root: of the course; by default as `course_root` says.
 
     Raises:
         Problem: there is nothing there that could be graded.
@@ -98,7 +99,7 @@ def read_submission(path: Path, expected: tuple[str, ...]) -> Submission:
     except OSError as error:
         raise Problem(f"{error.filename or path} could not be read: {error.strerror}.",
                       "Give the folder (or the .py file) that holds your work.") from error  # fmt: skip
-    return from_files(name, found, expected, notes)
+    return from_files(name, found, expected, notes, root)
 
 
 def _read(path: Path, name: str, expected: tuple[str, ...]) -> tuple[dict[str, bytes], list[Message]]:
@@ -111,8 +112,10 @@ def _read(path: Path, name: str, expected: tuple[str, ...]) -> tuple[dict[str, b
 
         found, notes = archives.read_zip(path, name, expected)
     elif path.is_file():
-        if path.suffix != ".py":
-            raise Problem(f"{path} is not a .py file.", "Give a folder, one .py file or a .zip.")
+        if path.suffix not in (".py", ".ipynb"):
+            raise Problem(f"{path} is not a .py file.", "Give a folder, one .py file, a notebook or a .zip.")
+        if path.stat().st_size > MAX_BYTES:
+            raise too_big(path.name)
         found = {path.name: path.read_bytes()}
     elif path.exists():
         raise Problem(f"{path} is neither a folder nor a file.", "Give a folder, one .py file or a .zip.")
@@ -122,7 +125,11 @@ def _read(path: Path, name: str, expected: tuple[str, ...]) -> tuple[dict[str, b
 
 
 def from_files(
-    name: str, found: dict[str, bytes], expected: tuple[str, ...], notes: Iterable[Message] = ()
+    name: str,
+    found: dict[str, bytes],
+    expected: tuple[str, ...],
+    notes: Iterable[Message] = (),
+    root: Path | None = None,
 ) -> Submission:
     """A submission of these files, with notes on what is missing or cannot be decoded.
 
@@ -131,14 +138,24 @@ def from_files(
         found: path within the submission, with forward slashes, to content.
         expected: the file names that the course asks for.
         notes: what is known about it already.
+        root: of the course; by default as `course_root` says.
     """
-    notes = list(notes)
-    if not any(name in found for name in expected):
+    from harness.notebook import choose  # most submissions have none
+
+    found, settled = choose.settle(found, root)
+    notes = [*notes, *settled]
+    if not choose.notebook_of(found, root) and not any(name in found for name in expected):
         notes.append(message("submission.nothing", files=", ".join(expected)))
     for file in expected:
         if file in found and (problem := _unreadable(found[file])):
             notes.append(message("submission.encoding", file=file, problem=problem))
     return Submission(name, found, tuple(notes))
+
+
+def too_big(file: str) -> Unreadable:
+    """What to say of a single file that is larger than a submission may be."""
+    said = "notebook.too-big" if file.lower().endswith(".ipynb") else "intake.too-big"
+    return Unreadable(message(said, file=file, what=file, limit=MAX_BYTES // 2**20))
 
 
 def is_kept(name: str) -> bool:

@@ -107,12 +107,17 @@ def test_the_bundle(tmp_path: Path) -> None:
     assert one.read_bytes() == other.read_bytes()
     with zipfile.ZipFile(one) as archive:
         names = archive.namelist()
-        assert names[:2] == ["setup.sh", "run_autograder"]
-        assert {"grade.py", "requirements.txt", "harness/cli.py", "graders/course.toml", "reference/gpt.py"} <= set(
-            names
-        )
+        scripts = ("setup.sh", "run_autograder")
+        assert {
+            *scripts,
+            "grade.py",
+            "requirements.txt",
+            "harness/cli.py",
+            "graders/course.toml",
+            "reference/gpt.py",
+        } <= set(names)
         assert not [name for name in names if "__pycache__" in name or name.startswith(("tests/", "/", ".git"))]
-        for name in names[:2]:
+        for name in scripts:
             assert archive.getinfo(name).external_attr >> 16 == 0o100755
             checked = subprocess.run(["bash", "-n"], input=archive.read(name), capture_output=True, check=False)
             assert checked.returncode == 0, checked.stderr

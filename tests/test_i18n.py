@@ -124,10 +124,10 @@ def test_without_variables_the_system_is_asked(
 def test_a_locale_never_asks_for_what_the_output_cannot_write(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
-    assert cli._words(None).language == "ja"
+    assert cli.translator(None).language == "ja"
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
-    assert cli._words(None).language == "en"
-    assert cli._words("ja").language == "ja"  # who asks for it gets it
+    assert cli.translator(None).language == "en"
+    assert cli.translator("ja").language == "ja"  # who asks for it gets it
 
 
 # Translating

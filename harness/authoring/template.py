@@ -114,22 +114,29 @@ def render(source: str, name: str) -> str:
     return text
 
 
-def make_template(reference_dir: Path, template_dir: Path, more: Mapping[str, bytes] | None = None) -> list[Path]:
-    """Renders every .py file of `reference_dir` into `template_dir`, which is made when it is missing.
+def contents(reference_dir: Path, more: Mapping[str, bytes] | None = None) -> dict[str, bytes]:
+    """The template by file name: every .py file of `reference_dir`, rendered, and `more`.
 
-    The files in its folder `data` are needed to run the template, and are copied as they are; `more` holds further
-    files by name. Returns the files that were written: those whose content changed. All files are rendered before the
-    first is written, and each is replaced in one step. Raises MarkerError, OSError, UnicodeDecodeError.
+    The files in its folder `data` are needed to run the template, and are taken as they are. Raises MarkerError,
+    OSError, UnicodeDecodeError.
     """
-    contents = {
+    found = {
         path.name: render(path.read_text(encoding="utf-8"), f"{reference_dir.name}/{path.name}").encode("utf-8")
         for path in sorted(reference_dir.glob("*.py"))
     }
     data = (path for path in sorted((reference_dir / "data").glob("*")) if path.is_file())
-    contents.update(more or {})
-    contents.update((f"data/{path.name}", path.read_bytes()) for path in data)
+    found.update((f"data/{path.name}", path.read_bytes()) for path in data)
+    return found | dict(more or {})
+
+
+def make_template(reference_dir: Path, template_dir: Path, more: Mapping[str, bytes] | None = None) -> list[Path]:
+    """Writes the `contents` of the template into `template_dir`, which is made when it is missing.
+
+    Returns the files that were written: those whose content changed. All files are rendered before the first is
+    written, and each is replaced in one step. Raises MarkerError, OSError, UnicodeDecodeError.
+    """
     written = []
-    for file_name, content in contents.items():
+    for file_name, content in contents(reference_dir, more).items():
         target = template_dir / file_name
         if not target.exists() or target.read_bytes() != content:
             target.parent.mkdir(parents=True, exist_ok=True)

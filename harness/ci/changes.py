@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.ci.git import SUBMODULE, SYMLINK, Entry, Repository
 from harness.course import ROOT, Course
@@ -102,7 +103,7 @@ def find(repository: Repository, base: str, head: str, course: Course, under: st
     return Changes(last, tuple(folders), tuple(sorted(removed - left)), tuple(misplaced), tuple(ignored))
 
 
-def read(repository: Repository, folder: Folder, expected: tuple[str, ...]) -> Submission:
+def read(repository: Repository, folder: Folder, expected: tuple[str, ...], root: Path | None = None) -> Submission:
     """The files of a submission. Links and submodules are not followed, names that no system should see are left out.
 
     Raises:
@@ -128,7 +129,7 @@ def read(repository: Repository, folder: Folder, expected: tuple[str, ...]) -> S
             wanted[name] = entry
     contents = repository.contents(list(wanted.values()))
     files, more = settle(dict(zip(wanted, contents, strict=True)), expected)
-    return from_files(folder.name, files, expected, [*notes, *more][:50])
+    return from_files(folder.name, files, expected, [*notes, *more][:50], root)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def grade(
     def jobs() -> Iterator[session.Job]:
         for folder in folders:
             try:
-                submission = changes.read(repository, folder, expected)
+                submission = changes.read(repository, folder, expected, course.root)
             except Unreadable as problem:
                 results.append(Result(folder.name, folder.path, passed=False, problem=problem.what))
                 continue

@@ -1,4 +1,4 @@
-"""The commands `export`, `validate`, `gradescope` and `bundle gradescope`. None of them imports torch."""
+"""The commands `export`, `validate` and `gradescope`. None of them imports torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.report import Report
 _FILE = click.Path(path_type=Path)
 
 
-class _Points(click.ParamType[Decimal]):
+class Points(click.ParamType[Decimal]):
     """A number of points, taken exactly as it is written."""
 
     name = "points"
@@ -46,7 +46,7 @@ class _Points(click.ParamType[Decimal]):
 @click.option("--columns", default="", metavar="NAME,...",
               help="Columns of a CSV, or brightspace, sakai or openedx.")  # fmt: skip
 @click.option("--roster", type=_FILE, metavar="FILE", help="CSV with id, name, email, section and further ids.")
-@click.option("--out-of", type=_Points(), help="The item's maximum in the platform.")
+@click.option("--out-of", type=Points(), help="The item's maximum in the platform.")
 @click.option("--no-late", is_flag=True, help="Leave the penalty for lateness to the platform.")
 @click.option("--strict", is_flag=True, help="Write nothing while a row is blank or a student unknown or absent.")
 @click.option("--pseudonyms", type=_FILE, metavar="FILE",
@@ -134,7 +134,7 @@ def deliver(report: Report, name: str, out: Path | None) -> None:
 @click.option("--submission", type=_FILE, default=Path("/autograder/submission"), show_default=True)
 @click.option("--metadata", type=_FILE, default=Path("/autograder/submission_metadata.json"), show_default=True)
 @click.option("--out", type=_FILE, default=Path("/autograder/results/results.json"), show_default=True)
-@click.option("--out-of", type=_Points(), help="The autograder's points in the assignment.")
+@click.option("--out-of", type=Points(), help="The autograder's points in the assignment.")
 @click.option("--isolation", type=click.Choice(["sandbox", "process"]), help="The best there is by default.")
 @click.option("--seconds", type=click.IntRange(1), default=540, show_default=True,
               help="When to give up; below the platform's own limit, which would leave no results.")  # fmt: skip
@@ -145,22 +145,3 @@ def gradescope(
     from harness.export.gradescope_run import run
 
     return run(submission, metadata, out, Options(out_of=out_of), isolation, seconds)
-
-
-@click.group()
-def bundle() -> None:
-    """Pack what another machine needs."""
-
-
-@bundle.command(name="gradescope")
-@click.option("--out", type=_FILE, required=True, metavar="FILE.zip", help="The file to write.")
-@click.option("--out-of", type=_Points(), help="The autograder's points in the assignment.")
-@click.option("--torch-index", default="", metavar="URL",
-              help="The index of CPU builds of PyTorch that its installation page names.")  # fmt: skip
-def bundle_gradescope(out: Path, out_of: Decimal | None, torch_index: str) -> int:
-    """Pack the autograder of this course for Gradescope: setup.sh, run_autograder, graders and reference."""
-    from harness.export.gradescope_bundle import pack
-
-    pack(out, out_of, torch_index)
-    click.echo(f"wrote {out}")
-    return 0

@@ -11,7 +11,7 @@ from harness.intake import archives
 from harness.intake.trees import open_tree
 from harness.messages import message
 from harness.outcome import Message
-from harness.submission import Budget, Submission, Unreadable, from_files
+from harness.submission import Budget, Submission, Unreadable, from_files, too_big
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ class Found:
             files, notes = self._read()
             files, more = _open_zips(files, expected)
         except Unreadable as error:
-            return error.message
+            file = self.pieces[0].name if len(self.pieces) == 1 else ""
+            return too_big(file).message if file and error.message.id == "intake.too-big" else error.message
         files, settled = archives.settle(archives.unwrap(files, expected), expected)
         alone = len(self.pieces) == 1 and self.pieces[0].name.endswith(".py")
         files, renamed = _rename(files, expected, alone)

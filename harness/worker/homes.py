@@ -27,7 +27,7 @@ def make(files: Mapping[str, bytes]) -> Path:
     (home / SCRATCH).mkdir()
     (home / SUBMISSION).mkdir()
     for name, content in files.items():
-        for folder in (SUBMISSION,) if name.endswith(".py") else (SUBMISSION, SCRATCH):
+        for folder in (SUBMISSION,) if name.endswith((".py", ".ipynb")) else (SUBMISSION, SCRATCH):
             target = home / folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)

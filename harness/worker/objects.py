@@ -15,6 +15,7 @@ from types import TracebackType
 
 import torch
 
+from harness.notebook import cells
 from harness.text import utf8
 from harness.worker import protocol
 from harness.worker.protocol import (
@@ -29,10 +30,12 @@ from harness.worker.protocol import (
     Gradients,
     Import,
     Load,
+    Open,
     Raised,
     Ref,
     Reply,
     Request,
+    Run,
     Set,
     Value,
     Watch,
@@ -65,6 +68,7 @@ class Objects:
         self.import_module = import_module
         self.folder = folder
         self.table: list[object] = []
+        self.notebook: cells.Notebook | None = None
 
     def perform(self, request: Request) -> Reply:
         """Carry out one request; whatever the submission raises becomes a reply."""
@@ -72,6 +76,10 @@ class Objects:
             return Value(request.id, protocol.pack(self._act(request)))
         except protocol.ProtocolError as error:
             return Raised(request.id, [NOT_DATA], utf8(str(error), MAX_MESSAGE), [])
+        except cells.BadNotebook as error:
+            return Raised(request.id, [cells.BROKEN], error.reason, [])
+        except cells.LeftOut as error:
+            return Raised(request.id, [cells.LEFT_OUT], str(error.cell), [])
         except Unmet as error:
             return Raised(request.id, [error.kind], utf8(str(error), MAX_MESSAGE), [])
         except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt are answers too
@@ -104,6 +112,15 @@ class Objects:
                 return gradients(self.table[target], positional, named)  # type: ignore[arg-type]
             case Watch(target=target):
                 return self._refer(Watched(_module(self.table[target])))
+            case Open(file=file, modules=modules, left_out=left_out):
+                assert self.folder is not None, "a notebook lies in a submission's folder"
+                self.notebook = cells.Notebook(self.folder, file, modules, left_out)
+                return self.notebook.cells(left_out)
+            case Run(cells=numbers):
+                assert self.notebook is not None, "a notebook is opened before its cells are run"
+                for number in numbers:
+                    self.notebook.run(number)
+                return None
 
     def _import(self, name: str) -> object:
         try:

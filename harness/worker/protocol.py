@@ -110,7 +110,23 @@ class Watch(msgspec.Struct, tag=True, frozen=True):
     target: int
 
 
-Request = Begin | Import | Get | Set | Call | Load | Gradients | Watch
+class Open(msgspec.Struct, tag=True, frozen=True):
+    """Read the notebook `file` of the submission, which stands for `modules`; the numbers of its cells come back."""
+
+    id: int
+    file: str
+    modules: list[str]
+    left_out: list[int]
+
+
+class Run(msgspec.Struct, tag=True, frozen=True):
+    """Run cells of the notebook, one after the other."""
+
+    id: int
+    cells: list[int]
+
+
+Request = Begin | Import | Get | Set | Call | Load | Gradients | Watch | Open | Run
 
 # Replies, worker -> judge.
 

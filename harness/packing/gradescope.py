@@ -6,15 +6,9 @@ import shlex
 from decimal import Decimal
 from pathlib import Path
 
-from harness import files
-from harness.course import ROOT
-from harness.export.archive import Archive
+from harness.course import Course
 from harness.export.grades import number
-from harness.problem import Problem
-
-_FOLDERS = ("harness", "graders", "reference", "student_template", "schema")
-_FILES = ("grade.py", "pyproject.toml", "requirements.txt", "LICENSE")
-_SKIPPED = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
+from harness.packing import contents
 
 _SETUP = """\
 #!/usr/bin/env bash
@@ -60,31 +54,25 @@ exec /autograder/venv/bin/python grade.py gradescope{options}
 """
 
 
-def pack(out: Path, out_of: Decimal | None = None, torch_index: str = "") -> None:
+def pack(out: Path, course: Course, out_of: Decimal | None = None, torch_index: str = "") -> list[str]:
     """Write the zip. The same course gives the same bytes.
 
     Args:
         out: the file to write.
+        course: what is graded there, with its answers.
         out_of: the autograder's points in the assignment.
         torch_index: the package index with CPU builds of PyTorch; without it, pip's own settings decide.
+
+    Returns:
+        The names of the files in it.
 
     Raises:
         Problem: the file cannot be written.
     """
     torch = _TORCH.format(index=shlex.quote(torch_index)) if torch_index else ""
     options = f" --out-of {number(out_of)}" if out_of is not None else ""
-    try:
-        with files.replacing(out) as file, Archive(file) as archive:
-            archive.add("setup.sh", _SETUP.format(torch=torch).encode(), executable=True)
-            archive.add("run_autograder", _RUN.format(options=options).encode(), executable=True)
-            for path in _course_files():
-                archive.add(path.relative_to(ROOT).as_posix(), path.read_bytes())
-    except OSError as error:
-        raise Problem(f"{out} could not be written: {error.strerror}.", "Name another file with --out.") from error
-
-
-def _course_files() -> list[Path]:
-    found = [ROOT / name for name in _FILES]
-    for folder in _FOLDERS:
-        found += (ROOT / folder).rglob("*")
-    return sorted(path for path in found if path.is_file() and not _SKIPPED & set(path.parts) and path.suffix != ".pyc")
+    scripts = {
+        "setup.sh": _SETUP.format(torch=torch).encode(),
+        "run_autograder": _RUN.format(options=options).encode(),
+    }
+    return contents.write(out, contents.program() | contents.whole_course(course) | scripts, executable=scripts)
