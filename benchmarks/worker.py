@@ -43,9 +43,9 @@ def main() -> int:
     from harness.worker.torch_import import import_torch
 
     import_torch()
-    from harness.worker.launch import ForkLauncher
+    from harness.worker import launch
 
-    launcher = ForkLauncher("sandbox")
+    (launcher,) = launch.launchers("fork", "sandbox")
     imports, workers, memory = [], [], []
     try:
         worker(launcher)

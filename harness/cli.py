@@ -150,7 +150,7 @@ def grade(
     try:
         result = session.grade(bench, chosen, aside)
     finally:
-        for launcher in (aside, bench.launcher):  # the younger one holds the other's socket
+        for launcher in (aside, bench.launcher):
             if launcher is not None:
                 launcher.close()
     written = json_path or (Path("report.json") if target is None else None)
@@ -209,22 +209,21 @@ def _bench(
     *,
     lanes: int,
 ) -> tuple[Bench, Launcher | None]:
-    """Import torch, fork the zygotes, and only then the judging side; with a second launcher if `lanes` and the
-    machine allow two."""
-    launcher = make_launcher(isolation, start_method)
-    aside = None
-    if launcher is not None and launcher.method == "fork" and lanes > 1:
-        from harness.worker import launch, offer
-
-        if offer.cores() > 1:
-            aside = launch.launcher("fork", launcher.isolation)
+    """Import torch, fork the zygotes, and only then the judging side; with a launcher for a second lane, if any."""
+    launcher, aside, *_ = [*_make_launchers(isolation, start_method, lanes), None, None]
     from harness.bench import Bench
 
     return Bench(submission, course, launcher, None, course.seed if seed is None else seed), aside
 
 
 def make_launcher(isolation: str | None, start_method: str | None) -> Launcher | None:
-    """Import torch and make what starts the workers; None for isolation `none`, the best of this machine for None.
+    """Import torch and make what starts the workers; None for isolation `none`, the best of this machine for None."""
+    return next(iter(_make_launchers(isolation, start_method, 1)), None)
+
+
+def _make_launchers(isolation: str | None, start_method: str | None, lanes: int) -> list[Launcher]:
+    """Import torch and make what starts the workers: one launcher, or two if `lanes` and the machine allow it, or none
+    for isolation `none`.
 
     Call it before pytest, the graders or the reference are imported: a forked worker inherits all that is there.
     """
@@ -232,14 +231,12 @@ def make_launcher(isolation: str | None, start_method: str | None) -> Launcher |
 
     import_torch()
     if isolation == "none":
-        return None
-    if isolation is None:
-        from harness.worker import offer
+        return []
+    from harness.worker import launch, offer
 
-        isolation = offer.probe().isolation
-    from harness.worker import launch
-
-    return launch.launcher(start_method or launch.best_start_method(), isolation)
+    method = start_method or launch.best_start_method()
+    count = 2 if method == "fork" and lanes > 1 and offer.cores() > 1 else 1
+    return launch.launchers(method, isolation or offer.probe().isolation, count)
 
 
 def translator(option: str | None, root: Path | None = None) -> Translator:
@@ -308,13 +305,17 @@ def doctor() -> int:
 @course_option
 def template(course_folder: Path | None) -> int:
     """Make student_template/ from reference/ (for authors)."""
+    from harness import quiz
     from harness.authoring import lesson
     from harness.authoring.template import MarkerError, make_template
 
     root = read_course_in(course_folder).root
     try:
-        notebooks = lesson.notebooks(root / "reference", read_course_in(course_folder))
-        written = make_template(root / "reference", root / "student_template", notebooks)
+        more = lesson.notebooks(root / "reference", read_course_in(course_folder))
+        questions = root / "graders" / "quiz.toml"
+        if questions.is_file():
+            more[quiz.SHEET] = quiz.sheet(quiz.read_quiz(questions)).encode("utf-8")
+        written = make_template(root / "reference", root / "student_template", more)
     except (MarkerError, OSError, UnicodeDecodeError) as error:
         raise Problem(f"The template could not be made: {error}") from error
     for file in written:

@@ -21,10 +21,9 @@ from harness.authoring import touched
 from harness.authoring.variants import Variant
 from harness.bench import Bench
 from harness.observe import Mismatch, alike, observing
-from harness.oracle import Modules
+from harness.oracle import Modules, Recording, RecordingLink, ReplayLink
 from harness.outcome import Status
 from harness.plugin import Ended, explain, info_of
-from harness.problem import Problem
 from harness.report import CheckResult, ExerciseResult, Text
 from harness.worker import objects
 from harness.worker.client import Link, LocalLink
@@ -79,6 +78,10 @@ class Candidate:
     mistake: Variant
     form: Variant | None = None
 
+    def can_show(self, modules: Mapping[str, ModuleType], called: set[CodeType]) -> bool:
+        """Whether a check that calls these functions of the loaded reference may end otherwise here."""
+        return any(touched.can_show(variant, modules, called) for variant in (self.mistake, self.form) if variant)
+
     @contextmanager
     def patched(self, modules: Mapping[str, ModuleType]) -> Iterator[None]:
         with ExitStack() as stack:
@@ -103,6 +106,14 @@ def candidates(mistakes: Sequence[Variant], accepted: Sequence[Variant]) -> list
     ]
 
 
+@dataclass(frozen=True)
+class _Trial:
+    """What the reference's own run of a check tells: a bench for further runs, and the functions that it called."""
+
+    bench: Bench
+    called: set[CodeType]
+
+
 class Diagnosis:
     """Finds the mistake behind failing checks.
 
@@ -117,6 +128,7 @@ class Diagnosis:
         self.modules = Modules(sources, "reference")
         self.tests = {info_of(item).id: item for item in items}
         self.footprints: dict[tuple[int, str, int], Footprint] = {}
+        self.trials: dict[tuple[str, int], _Trial] = {}
 
     def name(
         self, exercise: str, failed: Mapping[str, Footprint], passed: Sequence[str], bench: Bench
@@ -147,12 +159,14 @@ class Diagnosis:
         return known.complete and known.reproduces(footprint)
 
     def _run(self, candidate: Candidate, check: str, bench: Bench, expected: Sequence[object] | None) -> Footprint:
-        modules = self._loaded(bench)
+        modules, trial = self._loaded(bench), self._trial(check, bench)
+        if not candidate.can_show(modules, trial.called):
+            return Footprint(None, [])
         link = LocalLink(objects.Objects(self.modules.load))
         seen: list[object] = []
         try:
             with candidate.patched(modules), observing(expected) as seen:
-                ended = run_check(self.tests[check], bench, link)
+                ended = run_check(self.tests[check], trial.bench, link)
         except Mismatch:
             return Footprint(None, seen, complete=False)
         return Footprint(ended, seen)
@@ -163,31 +177,47 @@ class Diagnosis:
         needed = {name.removesuffix(".py") for exercise in bench.course.exercise for name in exercise.files}
         return {name: self.modules.load(name) for name in self.modules.sources if name in needed}
 
-    def called(self, check: str, bench: Bench) -> set[CodeType]:
-        """The code of all functions that a check calls when it runs on the reference.
+    def _trial(self, check: str, bench: Bench) -> _Trial:
+        """What the reference's own run of a check tells, for all candidates that are tried on it."""
+        key = (check, bench.seed)
+        if key not in self.trials:
+            self._loaded(bench)
+            recording = Recording(bench.seed)
+            with touched.calls() as called:
+                ended = record_check(self.tests[check], bench, recording, self.modules)
+            # Every candidate asks the oracle the same.
+            known = ended is None and not isinstance(bench.oracle, ReplayLink)
+            oracle = ReplayLink(recording) if known else bench.oracle
+            again = Bench(bench.submission, bench.course, None, oracle, bench.seed)
+            self.trials[key] = _Trial(again, called)
+        return self.trials[key]
 
-        Raises:
-            Problem: the reference fails it.
-        """
-        self._loaded(bench)
-        with touched.calls() as called:
-            ended = run_check(self.tests[check], bench, LocalLink(objects.Objects(self.modules.load)))
-        if ended is not None:
-            raise Problem(f"The reference itself fails {check}.", ended.message.render())
-        return called
+
+def record_check(item: pytest.Item, bench: Bench, recording: Recording, modules: Modules) -> Ended | None:
+    """Let the reference take a check itself and record what the oracle is asked; None when it passed.
+
+    Args:
+        item: the check.
+        bench: its oracle, seed and course count.
+        recording: gets the tape.
+        modules: the reference's, apart from the oracle's.
+    """
+    asked = Bench(bench.submission, bench.course, None, RecordingLink(bench.oracle, recording), bench.seed)
+    return run_check(item, asked, LocalLink(objects.Objects(modules.load)))
 
 
 def run_check(item: pytest.Item, bench: Bench, link: Link) -> Ended | None:
     """Run one check outside pytest, with `link` as the student; how it ended, or None when it passed."""
     assert isinstance(item, pytest.Function)
     info = info_of(item)
-    reference = bench.reference(info)
+    wanted = inspect.signature(item.function).parameters
+    reference = bench.reference(info) if {"reference", "draw"} & wanted.keys() else None
     given: dict[str, Callable[[], object]] = {
         "student": lambda: bench.begin(link, info),
         "reference": lambda: reference,
-        "draw": lambda: bench.inputs(reference),
+        "draw": lambda: reference and bench.inputs(reference),
+        "handed_in": lambda: bench.submission.files,
     }
-    wanted = inspect.signature(item.function).parameters
     try:
         item.function(**{name: make() for name, make in given.items() if name in wanted})
     except Exception as error:  # noqa: BLE001 - explained below, as pytest's report of it would be
@@ -221,7 +251,11 @@ def tell(
                     check.caused_by, check.misconception = root, candidate.mistake.id
         failing = [check for check in failing if not check.caused_by]
         passed = [check.id for check in result.checks if check.status is Status.PASSED]
-        others = [c for c in result.checks if c.status is Status.FAILED and c not in failing and not c.caused_by]
+        others = [
+            c
+            for c in result.checks
+            if c.status is Status.FAILED and c not in failing and not c.caused_by and footprints[c.id].seen
+        ]  # what saw no answer of the code is not a matter of the code
         for group in (failing, *([check] for check in others)):
             ordered = sorted(group, key=lambda check: check.seconds)
             found = ordered and diagnosis.name(

@@ -223,9 +223,17 @@ def describe(value: object) -> str:
     if isinstance(value, torch.Tensor):
         return f"Tensor {tuple(value.shape)}"
     if isinstance(value, tuple | list | dict):
-        return f"{type(value).__name__}, len {len(value)}" if len(repr(value)) > 60 else repr(value)
+        text = repr(value) if len(value) <= 20 and not _holds_tensor(value) else ""
+        return text if 0 < len(text) <= 60 else f"{type(value).__name__}, len {len(value)}"
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _holds_tensor(value: object) -> bool:
+    """Whether its text would show numbers of a tensor, which takes milliseconds to make."""
+    if isinstance(value, dict):
+        return any(map(_holds_tensor, value.values()))
+    return any(map(_holds_tensor, value)) if isinstance(value, tuple | list) else isinstance(value, torch.Tensor)
 
 
 def _fail(

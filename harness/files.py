@@ -54,7 +54,7 @@ def digest(files: Mapping[str, bytes]) -> str:
     return total.hexdigest()
 
 
-def read_sources(folder: Path, patterns: tuple[str, ...] = ("*.py", "*.toml")) -> dict[str, bytes]:
+def read_sources(folder: Path, patterns: tuple[str, ...] = ("*.py", "*.toml", "*.safetensors")) -> dict[str, bytes]:
     """The files beneath `folder` that match, by relative name: what a digest of graders or reference covers."""
     found: dict[str, bytes] = {}
     for pattern in patterns:

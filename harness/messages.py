@@ -62,6 +62,16 @@ ENGLISH = {
     "expect.raises": "{what} should raise {expected}; it returned {actual}.",
     "expect.raises-kind": "{what} should raise {expected}; it raised {actual}.",
     "expect.raises-text": "The {kind} of {what} should name the numbers concerned: {expected}.",
+    # What the sheet of the quiz says.
+    "quiz.no-sheet": "There is no {file} in this submission: copy it from the template and write your answers into it.",
+    "quiz.too-big": "{file} is larger than {limit} KiB; a sheet of answers is not.",
+    "quiz.not-toml": "{file} cannot be read: {problem}. Every answer stands between quotes, as in the template.",
+    "quiz.blank": "{question} has no answer yet in {file}.",
+    "quiz.no-choice": "The answer to {question} is {actual}; it should be one of the letters {letters}.",
+    "quiz.no-number": "The answer to {question} is {actual}; it should be a number.",
+    "quiz.no-text": "The answer to {question} is {actual}; it should be a text in quotes.",
+    "quiz.wrong": "{actual} is not the right answer to {question}.",
+    "quiz.pending": "A person will read this answer.",
     # What is odd about the files.
     "submission.nothing": "None of the files of this course is here: {files}.",
     "submission.folder": "{file} is a folder; it should be a file.",

@@ -8,6 +8,8 @@ from contextvars import ContextVar
 
 import torch
 
+from harness.worker.client import Handle
+
 
 class Mismatch(BaseException):
     """A run that was to repeat another's answers gave a different one: the rest of the check is not worth running.
@@ -68,4 +70,6 @@ def alike(first: object, second: object) -> bool:
         return abs(first - second) <= 1e-9 + 1e-4 * abs(second) or (first != first and second != second)
     if isinstance(first, tuple | list) and isinstance(second, tuple | list):
         return len(first) == len(second) and all(map(alike, first, second))
+    if isinstance(first, Handle) and isinstance(second, Handle):
+        return True  # objects that stay with their owners: what is asked of them is observed by itself
     return type(first) is type(second) and first == second

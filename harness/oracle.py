@@ -108,6 +108,7 @@ class Modules:
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
         file, source = f"{self.label}/{name}.py", self.sources[name]
+        module.__file__ = file  # what lies beside a module is found through it
         # For tracebacks and a debugger: there may be no such file where we are.
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         exec(compile(source, file, "exec"), module.__dict__)

@@ -76,6 +76,7 @@ class Stop(Exception):
         message: what the student should read first.
         evidence: what was compared, if anything was.
         trace: where in the submission it happened, outermost frame first.
+        hint: instead of the check's own, when the check itself knows what went wrong: the mistake of the id `mistake`.
     """
 
     def __init__(
@@ -85,12 +86,16 @@ class Stop(Exception):
         *,
         evidence: Evidence | None = None,
         trace: tuple[Frame, ...] = (),
+        hint: Message | None = None,
+        mistake: str = "",
     ) -> None:
         super().__init__(message.render())
         self.status = status
         self.message = message
         self.evidence = evidence
         self.trace = trace
+        self.hint = hint
+        self.mistake = mistake
 
 
 class StudentError(Stop):

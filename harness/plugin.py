@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -26,6 +27,8 @@ class Ended(msgspec.Struct, kw_only=True, omit_defaults=True):
     trace: tuple[Frame, ...] = ()
     raised: tuple[str, str] | None = None  # class and text of the submission's exception
     detail: str = ""
+    hint: Message | None = None  # of the mistake that the check itself found
+    mistake: str = ""
 
 
 class GradingPlugin:
@@ -80,6 +83,11 @@ class GradingPlugin:
         """Seeded inputs: `draw.normal(2, 5, 12)`; see harness.oracle.Draw."""
         return self.bench.inputs(reference)
 
+    @pytest.fixture
+    def handed_in(self) -> Mapping[str, bytes]:
+        """The submitted files, name -> content: for what is read as data, and never run."""
+        return MappingProxyType(self.bench.submission.files)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
@@ -122,7 +130,14 @@ def explain(error: BaseException, traceback: str) -> Ended:
         raised = (error.kinds[0], error.said)
         return Ended(status=error.status, message=error.message, trace=error.trace, raised=raised)
     if isinstance(error, Stop):
-        return Ended(status=error.status, message=error.message, evidence=error.evidence, trace=error.trace)
+        return Ended(
+            status=error.status,
+            message=error.message,
+            evidence=error.evidence,
+            trace=error.trace,
+            hint=error.hint,
+            mistake=error.mistake,
+        )
     if isinstance(error, AssertionError):
         text = str(error).partition("\n")[0] or "an assertion of this check does not hold"
         return Ended(status=Status.FAILED, message=message("check.assertion", text=text[:500]))

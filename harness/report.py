@@ -147,7 +147,6 @@ def total(exercises: list[ExerciseResult], adjustments: Iterable[Adjustment] = (
     What was marked by hand is decided.
     """
     adjustments = list(adjustments)
-    marked = {adjustment.check for adjustment in adjustments if adjustment.kind == "by-hand"}
     core = [check for exercise in exercises if not exercise.bonus for check in exercise.checks]
     bonus = [check for exercise in exercises if exercise.bonus for check in exercise.checks]
     everything = [check.points for check in core + bonus] + [adjustment.points for adjustment in adjustments]
@@ -157,11 +156,21 @@ def total(exercises: list[ExerciseResult], adjustments: Iterable[Adjustment] = (
         bonus=points(check.points for check in bonus),
         undecided=points(
             check.possible
-            for check in core
-            if check.status in UNDECIDED and not {check.id, check.id.partition(".")[0]} & marked
+            for check in undecided([exercise for exercise in exercises if not exercise.bonus], adjustments)
         ),
         final=max(0.0, points(everything)),
     )
+
+
+def undecided(exercises: Iterable[ExerciseResult], adjustments: Iterable[Adjustment] = ()) -> list[CheckResult]:
+    """The checks that wait for a person or could not be judged, and that nobody has marked by hand."""
+    marked = {adjustment.check for adjustment in adjustments if adjustment.kind == "by-hand"}
+    return [
+        check
+        for exercise in exercises
+        for check in exercise.checks
+        if check.status in UNDECIDED and not {check.id, exercise.id} & marked
+    ]
 
 
 def points(values: Iterable[float]) -> float:
@@ -193,8 +202,10 @@ def for_student(report: Report, *, private_seed: bool = False) -> Report:
 
 
 def passed_everything(report: Report) -> bool:
-    """Whether every check passed."""
-    return all(check.status is Status.PASSED for exercise in report.exercises for check in exercise.checks)
+    """Whether every check passed, but for those that wait for a person."""
+    return all(
+        check.status in (Status.PASSED, Status.PENDING) for exercise in report.exercises for check in exercise.checks
+    )
 
 
 def to_json(report: Report) -> bytes:

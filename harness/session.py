@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import gc
+import inspect
 import io
 import itertools
 import os
@@ -27,18 +28,16 @@ from harness.authoring import recording
 from harness.authoring.variants import load_variants
 from harness.bench import Bench, reference_modules
 from harness.course import ROOT, Course, Exercise
-from harness.diagnosis import Footprint, run_check
+from harness.diagnosis import Footprint, record_check
 from harness.grading import CheckInfo
 from harness.messages import message
-from harness.oracle import Recording, RecordingLink, ReplayLink
+from harness.oracle import Recording, ReplayLink
 from harness.outcome import Status
 from harness.plugin import GradingPlugin, info_of
 from harness.problem import Problem
 from harness.report import CheckResult, ExerciseResult, Report, Text, as_text
 from harness.submission import Submission
-from harness.worker.client import LocalLink
 from harness.worker.launch import Launcher
-from harness.worker.objects import Objects
 
 # pytest plugins that graders do not need: each costs time in a process that holds torch.
 _WITHOUT = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "pastebin", "stepwise",
@@ -132,15 +131,15 @@ class Rounds(GradingPlugin):
         if session.testsfailed:
             raise session.Interrupted("the graders could not be collected")
         for job in self.jobs:
-            if self.warm and not isinstance(job.bench.oracle, ReplayLink):
-                job.bench.oracle = ReplayLink(self.tapes(job.bench, session.items))
-            self.turn_to(job.bench)
             wanted = {exercise.id for exercise in job.exercises}
             items = [
                 item
                 for item in session.items
                 if info_of(item).exercise in wanted and job.only in ("", info_of(item).id)
             ]
+            if self.warm and not isinstance(job.bench.oracle, ReplayLink):
+                job.bench.oracle = ReplayLink(self.tapes(job.bench, items))
+            self.turn_to(job.bench)
             try:
                 job.deliver(self._round(session, job, items))
             finally:
@@ -201,21 +200,21 @@ class Rounds(GradingPlugin):
         return finish() + there.tests
 
     def tapes(self, bench: Bench, items: list[pytest.Item]) -> Recording:
-        """What the reference says in every check on this seed, asked by letting it take the checks itself.
+        """What the reference says in these checks on this seed, asked once by letting it take the checks itself.
 
         Raises:
             Problem: it does not pass one; no mark of this course would be worth anything.
         """
-        if bench.seed not in self.recordings:
-            recording = Recording(bench.seed)
-            asked = Bench(bench.submission, bench.course, None, RecordingLink(bench.oracle, recording), bench.seed)
-            itself = LocalLink(Objects(reference_modules(bench.course.root / "reference").load))
-            for item in items:
-                ended = run_check(item, asked, itself)
+        recording = self.recordings.setdefault(bench.seed, Recording(bench.seed))
+        new = [item for item in items if info_of(item).id not in recording.tapes and not _judges_files(item)]
+        if new:
+            modules = reference_modules(bench.course.root / "reference")
+            for item in new:
+                ended = record_check(item, bench, recording, modules)
                 if ended is not None:
                     raise Problem(f"The reference itself fails {info_of(item).id}.", ended.message.render())
-            self.recordings[bench.seed] = recording
-        return self.recordings[bench.seed]
+                recording.tapes.setdefault(info_of(item).id, [])  # it may not have asked the reference at all
+        return recording
 
     def _diagnose(self, grouped: list[ExerciseResult], bench: Bench, items: list[pytest.Item]) -> None:
         root = bench.course.root
@@ -238,6 +237,11 @@ class Rounds(GradingPlugin):
         checks = [check.id for exercise in grouped for check in exercise.checks]
         footprints = {id: Footprint(self.ended.get(id), self.seen.get(id, [])) for id in checks}
         diagnosis.tell(self.diagnosis, grouped, footprints, bench)
+
+
+def _judges_files(item: pytest.Item) -> bool:
+    """Whether a check reads what was handed in as data, and asks nothing of the reference."""
+    return "handed_in" in inspect.signature(item.function).parameters  # type: ignore[attr-defined]
 
 
 def run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], root: Path, *more: str) -> None:
@@ -313,7 +317,8 @@ def _result(info: CheckInfo, plugin: GradingPlugin, test: dict[str, Any] | None)
         result.message = as_text(ended.message)
         result.evidence, result.trace, result.detail = ended.evidence, list(ended.trace), ended.detail
         if ended.status is Status.FAILED:
-            result.hint = Text(f"{info.id}.hint", info.hint)
+            result.hint = as_text(ended.hint) if ended.hint else Text(f"{info.id}.hint", info.hint)
+            result.misconception = ended.mistake
     elif test is not None and test["outcome"] == "passed" and all(s.get("outcome") == "passed" for s in stages):
         result.status, result.points = Status.PASSED, info.points
     else:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from harness.i18n import Translator
 from harness.outcome import UNDECIDED, Frame, Status
-from harness.report import CheckResult, ExerciseResult, Report, for_student, points
+from harness.report import CheckResult, ExerciseResult, Report, for_student, points, undecided
 from harness.text import ci_guard, terminal
 from harness.wrapping import Prose
 
@@ -100,7 +100,7 @@ def _table(exercise: ExerciseResult, say: _Teller) -> Table:
     if _untouched(exercise):  # one line: what is still to come is no failure
         mark, plain, style = _MARKS[Status.NOT_STARTED]
         mark = plain if console.options.ascii_only else mark
-        word = words.ui(f"ui.status.{exercise.checks[0].status}")
+        word = words.ui(f"ui.status.{_telling(exercise)[0].status}")
         table.add_row(Text(mark, style), heading, Text(word, style), Text(out_of, "dim"))
         return table
     table.add_row("", heading, "", Text(out_of, "bold"))
@@ -125,14 +125,19 @@ def _stopped(exercise: ExerciseResult) -> bool:
 
 def _untouched(exercise: ExerciseResult) -> bool:
     """Whether nothing of it has been written yet."""
-    stubs = bool(exercise.checks) and all(check.status is Status.NOT_STARTED for check in exercise.checks)
-    return stubs or _left_out(exercise)
+    checks = _telling(exercise)
+    return (bool(checks) and all(check.status is Status.NOT_STARTED for check in checks)) or _left_out(exercise)
 
 
 def _left_out(exercise: ExerciseResult) -> bool:
     """Whether it is a bonus whose file was not handed in, as whoever does not want it will do."""
-    messages = [check.message.id for check in exercise.checks if check.message is not None]
-    return exercise.bonus and len(messages) == len(exercise.checks) and set(messages) == {"missing.module"}
+    messages = {check.message.id if check.message is not None else "" for check in _telling(exercise)}
+    return exercise.bonus and messages in ({"missing.module"}, {"quiz.no-sheet"})
+
+
+def _telling(exercise: ExerciseResult) -> list[CheckResult]:
+    """The checks that tell whether something is written: one that is worth nothing and passes does not."""
+    return [check for check in exercise.checks if check.possible or check.status is not Status.PASSED]
 
 
 def _alike(first: CheckResult, other: CheckResult) -> bool:
@@ -313,7 +318,7 @@ def _score(report: Report, words: Translator) -> Text:
     if bonus:
         extra = words.ui("ui.score.bonus", earned=f"{score.bonus:g}", possible=f"{bonus:g}")
         text = Text.assemble(text, "  ", (extra, "bold" if score.bonus else "dim"))
-    if score.undecided:
-        undecided = words.ui("ui.undecided", points=f"{score.undecided:g}")
-        return Text.assemble(text, "  ", (undecided, "yellow"))
+    waiting = points(check.possible for check in undecided(report.exercises, report.adjustments))
+    if waiting:
+        return Text.assemble(text, "  ", (words.ui("ui.undecided", points=f"{waiting:g}"), "yellow"))
     return text

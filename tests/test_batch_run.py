@@ -103,6 +103,7 @@ def test_digests_tell_whose_grader_changed(tmp_path: Path) -> None:
         ("graders/conftest.py", "graders"),
         ("graders/shared.py", "graders"),
         ("reference/rope.py", "reference"),
+        ("reference/data/small.safetensors", "reference"),
         ("harness/expect.py", "harness"),
     ):
         touch(name)

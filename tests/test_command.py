@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,22 @@ def test_the_template_gets_nothing_and_says_where_to_start(command: Command) -> 
     assert done.status == 1
     assert "Score 0 /" in done.stdout
     assert "Next: write CausalSelfAttention.__init__ in gpt.py" in done.stdout
+    assert done.stdout.count("not started") == 10  # one line an exercise
+
+
+def test_bonus_exercises_that_are_not_handed_in_have_one_line_each(command: Command, tmp_path: Path) -> None:
+    for name in ("gpt.py", "heads_positions.py", "rope.py"):
+        shutil.copy(ROOT / "reference" / name, tmp_path)
+    done = command.run(tmp_path)
+    assert done.stdout.count("missing") == 7
+    assert "Score 100 / 100  bonus 0 / 76" in done.stdout
+    assert "Next:" not in done.stdout
+
+
+def test_what_waits_for_a_person_is_said_beside_the_score(command: Command) -> None:
+    done = command.run(ROOT / "reference", "--exercise", "quiz")
+    assert done.status == 0
+    assert "bonus 8 / 14  (6 points not decided yet)" in done.stdout
 
 
 @pytest.mark.slow

@@ -44,6 +44,22 @@ class Layer(nn.Module):
         return self.nothing_of_the_kind
 
 
+class Scored(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([1.0, 2.0]))
+        self.idle = nn.Parameter(torch.zeros(1))
+        self.frozen = nn.Parameter(torch.ones(1), requires_grad=False)
+
+    def forward(self, x, loss=True):
+        return x, (self.weight * self.weight * x).sum() if loss else None
+
+
+def unwatched(layer, x):
+    with torch.no_grad():
+        layer.eval()(x)
+
+
 def add_in_place(x):
     x += 1
     return x
@@ -116,6 +132,29 @@ def test_set_and_get(work: Any) -> None:
     assert layer(x)[0, 1] == 0
     layer.first = work.Layer(4).first  # a handle may be set as well
     assert layer.first.weight.shape == (2, 4)
+
+
+def test_gradients_of_the_number_that_a_module_returns(work: Any) -> None:
+    scored, x = work.Scored(), torch.tensor([3.0, 5.0])
+    for _ in range(2):  # they are not added up
+        found = scored.gradients(x)
+        assert found["weight"].tolist() == [6.0, 20.0]
+        assert found["idle"] is None and found["frozen"] is None
+    assert scored.weight.grad is None
+    no_loss = stopped(lambda: scored.gradients(x, loss=False))
+    assert no_loss.status is Status.FAILED and "no single number" in str(no_loss)
+    assert stopped(lambda: work.add_in_place.gradients(x)).status is Status.MISSING
+
+
+def test_watching_how_a_module_is_called(work: Any) -> None:
+    layer, x = work.Layer(), torch.ones(1, 3)
+    layer(x)
+    seen = layer.watch()
+    assert seen.calls == []
+    work.unwatched(layer, x)
+    layer.train()
+    layer(x)
+    assert seen.calls == [(False, False), (True, True)]
 
 
 def test_call_with_positional_and_named_arguments(work: Any) -> None:

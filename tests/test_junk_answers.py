@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from harness.quiz import SHEET, read_quiz
 from tests.support.command import ROOT, Command
 
 pytestmark = pytest.mark.slow  # every check of every exercise fails, and is diagnosed, in each of these
@@ -51,7 +52,7 @@ KINDS = {
 
 TOOLS = """
 
-import copy as _copy, sys as _sys, torch
+import copy as _copy, dataclasses as _dataclasses, sys as _sys, torch
 class Liar(torch.Tensor):
     def __eq__(self, other): return True
     __hash__ = torch.Tensor.__hash__
@@ -70,6 +71,12 @@ def like(y, f):
         return other
     if isinstance(y, torch.Tensor): return f(y)
     if isinstance(y, (tuple, list)): return type(y)(like(item, f) for item in y)
+    if isinstance(y, dict): return {name: like(item, f) for name, item in y.items()}
+    if isinstance(y, str): return str(f(torch.ones(2)))
+    if _dataclasses.is_dataclass(y):
+        other = _copy.copy(y)
+        for name, item in vars(y).items(): object.__setattr__(other, name, like(item, f))
+        return other
     if isinstance(y, (int, float)):
         made = f(torch.tensor(float(y)))
         return made.item() if made.numel() == 1 and not made.is_meta else made
@@ -77,32 +84,60 @@ def like(y, f):
 def _spoil(owner, name, kinds):
     right, calls = getattr(owner, name), []
     def junk(*args, **kwargs):
-        y = right(*args, **kwargs)
-        if {"gpt": {"rope", "heads_positions", "cache"}, "rope": {"cache"}}.get(__name__, set()) & set(_sys.modules):
-            return y  # each exercise has a process of its own: where others are judged, what they import is right
         calls.append(name)
-        return kinds[(len(calls) - 1) % len(kinds)](y, args)
+        return kinds[(len(calls) - 1) % len(kinds)](right(*args, **kwargs), args)
     setattr(owner, name, junk)
 """
 
-HEADS = [("CausalSelfAttention", name) for name in ("split_heads", "attention_weights", "merge_heads", "forward")]
-ORDER = [("", name) for name in ("order_difference", "without_positions", "order_table")]
-ROPE = [("", "rope_frequencies"), ("", "apply_rope"), ("RotaryCausalSelfAttention", "forward")]
-POSITIONS = [("LearnedPositions", "forward"), ("", "sinusoidal_encoding"), ("", "interpolate_positions")]
-SHARING = [("", "share_heads"), ("", "cache_numbers")]
-SHARING += [("GroupedQueryAttention", name) for name in ("keys_and_values", "forward")]
-CACHE = [("KeyValueCache", "extend"), ("", "visible"), ("CachedAttention", "forward")]
-CACHE += [("CachedRotaryAttention", "place"), ("CachedGPT", "read")]
-FILES = {
-    "gpt.py": HEADS,
-    "heads_positions.py": ORDER,
-    "rope.py": ROPE,
-    "positions.py": POSITIONS,
-    "sharing.py": SHARING,
-    "cache.py": CACHE,
+# What a student writes for each exercise, by file.
+EXERCISES: dict[str, dict[str, list[tuple[str, str]]]] = {
+    "heads": {
+        "gpt.py": [
+            ("CausalSelfAttention", name) for name in ("split_heads", "attention_weights", "merge_heads", "forward")
+        ]
+    },
+    "order": {"heads_positions.py": [("", name) for name in ("order_difference", "without_positions", "order_table")]},
+    "rope": {"rope.py": [("", "rope_frequencies"), ("", "apply_rope"), ("RotaryCausalSelfAttention", "forward")]},
+    "positions": {
+        "positions.py": [("LearnedPositions", "forward"), ("", "sinusoidal_encoding"), ("", "interpolate_positions")]
+    },
+    "sharing": {
+        "sharing.py": [
+            ("", "share_heads"),
+            ("", "cache_numbers"),
+            ("GroupedQueryAttention", "keys_and_values"),
+            ("GroupedQueryAttention", "forward"),
+        ]
+    },
+    "cache": {
+        "cache.py": [
+            ("KeyValueCache", "extend"),
+            ("", "visible"),
+            ("CachedAttention", "forward"),
+            ("CachedRotaryAttention", "place"),
+            ("CachedGPT", "read"),
+        ]
+    },
+    "maps": {"attention_maps.py": [("", "attention_maps")]},
+    "pruning": {"pruning.py": [("", name) for name in ("silence_head", "head_importance", "rank_heads")]},
+    "training": {
+        "corpus.py": [("", "split_poems")],
+        "train.py": [("", name) for name in ("cut_windows", "training_step", "evaluate")],
+        "compare.py": [("", "compare")],
+    },
 }
-EXERCISES = ("heads", "order", "rope", "positions", "sharing", "cache")  # of FILES, one by one
-FUNCTIONS = [(file, *function) for file, functions in FILES.items() for function in functions]
+FUNCTIONS = [
+    (exercise, file, *function)
+    for exercise, files in EXERCISES.items()
+    for file, functions in files.items()
+    for function in functions
+]
+# What junk may earn: these checks look at what is not spoilt, __init__ or what a step has done to the model.
+RIGHT = {
+    "heads": {"heads.parameters", "heads.divides"},
+    "sharing": {"sharing.divides", "sharing.parameters"},
+    "training": {"training.step", "training.step-fresh"},
+}
 
 
 def spoilt(file: str, functions: list[tuple[str, str]], kinds: list[str]) -> str:
@@ -112,47 +147,58 @@ def spoilt(file: str, functions: list[tuple[str, str]], kinds: list[str]) -> str
     return (ROOT / "reference" / file).read_text(encoding="utf-8") + TOOLS + "".join(lines)
 
 
-def graded(command: Command, folder: Path, files: dict[str, str], exercises: str) -> dict[str, Any]:
-    """The report of the reference with some files replaced; asserts what junk may never do."""
-    for name in FILES:
-        text = files.get(name) or (ROOT / "reference" / name).read_text(encoding="utf-8")
-        (folder / name).write_text(text, encoding="utf-8")
-    done = command.run(folder, "--exercise", exercises, "--json", folder / "report.json")
+def graded(command: Command, folder: Path, files: dict[str, str], exercise: str) -> list[dict[str, Any]]:
+    """The checks of the reference with some files replaced; asserts what junk may never do."""
+    for path in (ROOT / "reference").glob("*.py"):
+        (folder / path.name).write_text(files.get(path.name) or path.read_text(encoding="utf-8"), encoding="utf-8")
+    done = command.run(folder, "--exercise", exercise, "--json", folder / "report.json")
     assert done.status == 1, done.stderr
     report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    ended = [check for exercise in report["exercises"] for check in exercise["checks"]]
-    assert [check for check in ended if check["status"] == "grader_error"] == []
+    (result,) = report["exercises"]
+    checks: list[dict[str, Any]] = result["checks"]
+    assert [check for check in checks if check["status"] == "grader_error"] == []
     assert not report["review"]
-    return report
+    return checks
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_junk_from_every_function_earns_nothing(command: Command, tmp_path: Path, kind: str) -> None:
-    files = {file: spoilt(file, functions, [KINDS[kind]]) for file, functions in FILES.items()}
-    report = graded(command, tmp_path, files, ",".join(EXERCISES))
-    heads, *others = report["exercises"]
-    passed = {check["id"] for check in heads["checks"] if check["points"]}
-    assert passed <= {"heads.parameters", "heads.divides"}  # those of __init__, which is not spoilt
-    earned = {check["id"] for exercise in others for check in exercise["checks"] if check["points"]}
-    assert earned <= {"sharing.divides", "sharing.parameters"}  # as above
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_junk_from_every_function_earns_nothing(command: Command, tmp_path: Path, exercise: str, kind: str) -> None:
+    files = {file: spoilt(file, functions, [KINDS[kind]]) for file, functions in EXERCISES[exercise].items()}
+    checks = graded(command, tmp_path, files, exercise)
+    assert {check["id"] for check in checks if check["points"]} <= RIGHT.get(exercise, set())
 
 
-@pytest.mark.parametrize(("file", "owner", "name"), FUNCTIONS, ids=[f"{f[0][:-3]}-{f[2]}" for f in FUNCTIONS])
-def test_junk_of_another_kind_at_every_call(command: Command, tmp_path: Path, file: str, owner: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("exercise", "file", "owner", "name"), FUNCTIONS, ids=[f"{f[0]}-{f[1][:-3]}-{f[3]}" for f in FUNCTIONS]
+)
+def test_junk_of_another_kind_at_every_call(
+    command: Command, tmp_path: Path, exercise: str, file: str, owner: str, name: str
+) -> None:
     """Answers that change from call to call, from one function only, get past the first comparison of a check."""
-    exercise = dict(zip(FILES, EXERCISES, strict=True))[file]
     kinds = [kind for kind in KINDS.values() for kind in ("y", kind)]  # each after a right answer
-    report = graded(command, tmp_path, {file: spoilt(file, [(owner, name)], kinds)}, exercise)
-    (result,) = report["exercises"]
-    assert result["earned"] < result["possible"]
+    checks = graded(command, tmp_path, {file: spoilt(file, [(owner, name)], kinds)}, exercise)
+    assert any(check["points"] < check["possible"] for check in checks)
 
 
 @pytest.mark.parametrize("value", ["None", "3", "'text'", "lambda *args, **kwargs: None", "[]"])
-def test_junk_in_place_of_functions_and_classes(command: Command, tmp_path: Path, value: str) -> None:
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_junk_in_place_of_functions_and_classes(command: Command, tmp_path: Path, exercise: str, value: str) -> None:
     files = {}
-    for file, functions in FILES.items():
+    for file, functions in EXERCISES[exercise].items():
         names = {owner or name for owner, name in functions} | ({"GPT"} if file == "gpt.py" else set())
         text = (ROOT / "reference" / file).read_text(encoding="utf-8")
         files[file] = text + "".join(f"\n{name} = {value}\n" for name in sorted(names))
-    report = graded(command, tmp_path, files, ",".join(EXERCISES))
-    assert report["score"]["earned"] == report["score"]["bonus"] == 0
+    assert not any(check["points"] for check in graded(command, tmp_path, files, exercise))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["nan", "inf", "-7", "1e999", "true", "1979-05-27T07:32:00Z", "[[1], 'c']", "{a = 'c'}", "'\\u0000'", "'z'"],
+)
+def test_junk_in_the_sheet_of_the_quiz(command: Command, tmp_path: Path, value: str) -> None:
+    sheet = "".join(f"{question.id} = {value}\n" for question in read_quiz(ROOT / "graders" / "quiz.toml"))
+    (tmp_path / SHEET).write_text(sheet, encoding="utf-8")
+    checks = graded(command, tmp_path, {}, "quiz")
+    assert not any(check["points"] for check in checks)
+    assert {check["status"] for check in checks} <= {"failed", "pending"}

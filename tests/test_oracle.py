@@ -27,7 +27,7 @@ from harness.course import read_course
 from harness.submission import read_submission
 course = read_course()
 kind, tape, *jobs = sys.argv[1:]
-launcher = launch.launcher(launch.best_start_method(), "process")
+(launcher,) = launch.launchers(launch.best_start_method(), "process")
 import msgspec
 from harness import report, session
 from harness.bench import Bench, reference_modules

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import report
+from harness.batch.summary import state
 from harness.outcome import Evidence, Frame, Status
-from harness.report import CheckResult, ExerciseResult, Report, Text
+from harness.report import Adjustment, CheckResult, ExerciseResult, Report, Text
 from tests.support.command import ROOT, Command
 
 SCHEMA = ROOT / "schema" / "report.schema.json"
@@ -176,6 +177,23 @@ def test_points_add_up_to_two_decimals() -> None:
 
 
 # Files
+
+
+def test_what_waits_in_a_bonus_is_undecided_until_it_is_marked() -> None:
+    waiting = CheckResult(id="quiz.why", title="Why", status=Status.PENDING, points=0, possible=2)
+    made = a_report([CheckResult(id="heads.shape", title="Shape", status=Status.PASSED, points=1, possible=1)])
+    made.exercises.append(
+        ExerciseResult(id="quiz", title="Quiz", earned=0, possible=2, bonus=True, checks=[waiting, a_check()])
+    )
+    made.score = report.total(made.exercises)
+    assert (made.score.possible, made.score.undecided) == (1, 0)
+    assert report.undecided(made.exercises) == [waiting]
+    assert state(made) == "pending"
+    for where in ("quiz.why", "quiz"):
+        made.adjustments = [Adjustment(kind="by-hand", points=1.5, reason=Text("m", "By hand."), check=where)]
+        assert report.undecided(made.exercises, made.adjustments) == []
+        assert state(made) == "graded"
+    assert report.total(made.exercises, made.adjustments).final == 2.5
 
 
 def names_in(folder: Path) -> list[str]:

@@ -8,11 +8,10 @@ import pytest
 from harness.authoring.variants import Variant, VariantError, load_variants
 
 ROOT = Path(__file__).resolve().parent.parent
-MODULES = ("gpt", "heads_positions", "rope", "positions", "sharing", "cache")
-REFERENCE = {f"{name}.py": (ROOT / "reference" / f"{name}.py").read_text(encoding="utf-8") for name in MODULES}
+REFERENCE = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "reference").glob("*.py")}
 VARIANTS = {kind: load_variants(ROOT / "graders" / kind) for kind in ("accepted", "misconceptions", "degenerate")}
 EVERY = [variant for kind in VARIANTS.values() for variant in kind]
-EXERCISES = ("heads", "order", "rope", "positions", "sharing", "cache")
+EXERCISES = ("heads", "order", "rope", "positions", "sharing", "cache", "maps", "pruning", "training")
 
 FILE = '''"""A module."""
 

@@ -49,7 +49,7 @@ def check_course(quick: bool, exercise: str | None, jobs: int | None, course_fol
     seeds = [course.seed + i for i in range(1 if quick else 10)]
     console = Console(highlight=False)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("Proving the course", total=len(chosen))
+        task = bar.add_task("Proving the course", total=len(chosen) * len(seeds))
         verdicts = prove.prove(course, chosen, seeds, jobs=jobs or 0, done=lambda: bar.advance(task))
     tables.show_proof(course, verdicts, len(seeds), console)
     return NOT_PASSED if any(verdict.problems for verdict in verdicts) else PASSED

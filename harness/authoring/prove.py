@@ -2,7 +2,7 @@
 
 The reference must get everything, the template nothing, every accepted form everything in its exercise; every
 misconception must lose points there and be named as itself; answers without content must earn nothing; and other seeds
-must not change one verdict.
+must not change one verdict. An answer that waits for a person counts as right: no more can be said of it here.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 
+from harness.authoring.quiz_cases import sheets
+from harness.authoring.template import find_regions
 from harness.authoring.variants import Variant, load_variants
 from harness.course import Course
 from harness.files import read_sources
 from harness.judge import JudgeDied, JudgeProcess, Order
 from harness.outcome import Status
 from harness.problem import Problem
+from harness.quiz import SHEET, read_quiz
 from harness.report import CheckResult, Report
 
 WHOLE = ("reference", "template")
@@ -50,18 +53,27 @@ def cases(course: Course) -> list[Case]:
     """
     root = course.root
     reference = {name: text.decode("utf-8") for name, text in read_sources(root / "reference", ("*.py",)).items()}
+    template = {name: text.decode("utf-8") for name, text in read_sources(root / "student_template", ("*.py",)).items()}
     whole = {"reference": root / "reference", "template": root / "student_template"}
     found = [
-        Case(kind, f"{exercise.id}.{kind}", exercise.id, read_sources(whole[kind], ("*.py",)))
+        Case(kind, f"{exercise.id}.{kind}", exercise.id, read_sources(whole[kind], ("*.py", "*.toml")))
         for exercise in course.exercise
         for kind in WHOLE
     ]
     for folder in ("accepted", "misconceptions", "degenerate"):
-        found += [_case(variant, reference) for variant in load_variants(root / "graders" / folder)]
+        found += [_case(variant, reference, template) for variant in load_variants(root / "graders" / folder)]
+    if any(exercise.id == "quiz" for exercise in course.exercise):
+        right = (root / "reference" / SHEET).read_text(encoding="utf-8")
+        known = sheets(read_quiz(root / "graders" / "quiz.toml"), right)
+        found += [Case(kind, id, "quiz", files) for kind, id, files in known]
     return found
 
 
-def _case(variant: Variant, reference: dict[str, str]) -> Case:
+def _case(variant: Variant, reference: dict[str, str], template: dict[str, str]) -> Case:
+    if variant.kind == "degenerate":  # it is to earn nothing: no other file may hold a right answer to its exercise
+        others = [name for name in reference if name != f"{variant.module}.py" and name in template]
+        answered = [n for n in others if any(r.exercise == variant.exercise for r in find_regions(reference[n], n))]
+        reference = {**reference, **{name: template[name] for name in answered}}
     files = {name: text.encode("utf-8") for name, text in variant.apply(reference).items()}
     return Case(variant.kind, variant.id, variant.exercise, files)
 
@@ -76,12 +88,14 @@ def prove(
 ) -> list[Verdict]:
     """Judge each case on each seed, in parallel.
 
+    A judge takes all cases of one exercise on one seed, for it remembers what the known mistakes give there.
+
     Args:
         course: gives the exercises.
         chosen: what to judge.
         seeds: the first is the course's own; the others must give the same verdicts.
         jobs: how many judges; 0 for one a core.
-        done: called after each case.
+        done: called after each case, on each seed.
 
     Raises:
         Problem: the graders cannot be run, or a judge died twice on the same case.
@@ -91,21 +105,34 @@ def prove(
     for _ in range(jobs):
         judges.put(JudgeProcess(root=course.root))
 
-    def verdict(case: Case) -> Verdict:
+    reports: dict[tuple[Case, int], Report] = {}
+
+    def judge_all(some: Sequence[Case], seed: int) -> None:
         judge = judges.get()
         try:
-            reports = [_grade(judge, case, seed) for seed in seeds]
+            for case in some:
+                reports[case, seed] = _grade(judge, case, seed)
+                done()
         finally:
             judges.put(judge)
-        done()
-        return Verdict(case, tuple(_problems(case, reports, seeds)))
 
+    exercises = dict.fromkeys(case.exercise for case in chosen)
+    stripes = -(-jobs // max(1, len(exercises) * len(seeds)))  # more than one where there is less than a piece a judge
+    pieces = [
+        ([case for case in chosen if case.exercise == exercise][stripe::stripes], seed)
+        for exercise in exercises
+        for seed in seeds
+        for stripe in range(stripes)
+    ]
     with ThreadPoolExecutor(jobs) as pool:
         try:
-            return list(pool.map(verdict, chosen))
+            for running in [pool.submit(judge_all, *piece) for piece in pieces]:
+                running.result()
         finally:
+            pool.shutdown(cancel_futures=True)
             for _ in range(jobs):
                 judges.get().close()
+    return [Verdict(case, tuple(_problems(case, [reports[case, seed] for seed in seeds], seeds))) for case in chosen]
 
 
 def _grade(judge: JudgeProcess, case: Case, seed: int) -> Report:
@@ -125,7 +152,7 @@ def _problems(case: Case, reports: Sequence[Report], seeds: Sequence[int]) -> It
             yield f"{check.id} breaks down: {check.detail.strip().splitlines()[-1] if check.detail else check.message}"
     if case.kind in ("reference", "accepted"):
         for check in first.checks:
-            if check.status is not Status.PASSED:
+            if check.status not in (Status.PASSED, Status.PENDING):
                 yield f"{check.id} is {check.status}, and should pass"
     elif first.earned >= first.possible:
         yield "loses no points"
@@ -134,7 +161,8 @@ def _problems(case: Case, reports: Sequence[Report], seeds: Sequence[int]) -> It
             if check.points:
                 yield f"{check.id} gives {check.points:g} points"
     if case.kind == "misconception":
-        names = {check.misconception for check in first.checks if check.status is not Status.PASSED}
+        decided = (Status.PASSED, Status.PENDING)
+        names = {check.misconception for check in first.checks if check.status not in decided}
         if names != {case.id}:
             yield "is named " + (", ".join(sorted(name or "(nothing)" for name in names)))
     for seed, report in zip(seeds[1:], reports[1:], strict=True):

@@ -23,6 +23,7 @@ from harness.course import ROOT, read_course
 from harness.i18n import CATALOGUES, LANGUAGES, comments
 from harness.messages import ENGLISH, INTERFACE
 from harness.problem import Problem
+from harness.quiz import read_quiz
 
 _WORD = re.compile("[a-z]{2,}")  # comments of numbers alone are the same in every language
 OTHERS = tuple(language for language in LANGUAGES if language != "en")
@@ -49,9 +50,20 @@ def _course_texts() -> Iterator[tuple[str, str]]:
     yield f"{course.id}.title", course.title
     for exercise in course.exercise:
         yield f"{exercise.id}.title", exercise.title
-        yield from _check_texts(graders / exercise.grader)
+        if exercise.id == "quiz":
+            yield from _quiz_texts(graders / "quiz.toml")
+        else:
+            yield from _check_texts(graders / exercise.grader)
     for mistake in load_variants(graders / "misconceptions"):
         yield f"{mistake.id}.hint", mistake.hint
+
+
+def _quiz_texts(path: Path) -> Iterator[tuple[str, str]]:
+    """Titles and hints of the questions, and what is said of wrong answers."""
+    for question in read_quiz(path):
+        yield f"quiz.{question.id}.title", question.title
+        yield f"quiz.{question.id}.hint", question.hint
+        yield from ((f"quiz.{question.id}.{answer}.hint", hint) for answer, hint in question.wrong.items())
 
 
 def _check_texts(path: Path) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ import msgspec
 from harness import report as reports
 from harness.batch.store import Store
 from harness.outcome import UNDECIDED, Status
-from harness.report import CheckResult, Report
+from harness.report import CheckResult, Report, undecided
 
 SCORES, SUMMARY = "scores.csv", "summary.json"
 _COLUMNS = ("id", "name", "email", "section", "state", "final", "possible", "earned", "bonus", "adjustments",
@@ -172,7 +172,7 @@ def state(report: Report) -> str:
     """`graded`, `nothing`, `unreadable`, `review` (a grader was at fault) or `pending` (waits for a person)."""
     if not report.exercises:
         return "unreadable" if report.submission.name else "nothing"
-    if report.score.undecided:
+    if undecided(report.exercises, report.adjustments):
         return "review" if report.review else "pending"
     return "graded"
 

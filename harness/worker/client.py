@@ -19,7 +19,21 @@ from harness.worker.channel import Closed
 from harness.worker.guard import Account, Guard, cpu_seconds
 from harness.worker.homes import UNCONFINED
 from harness.worker.launch import Launcher, Process
-from harness.worker.protocol import Begin, Call, Get, Import, Load, Raised, Ref, Reply, Request, Set, Value
+from harness.worker.protocol import (
+    Begin,
+    Call,
+    Get,
+    Gradients,
+    Import,
+    Load,
+    Raised,
+    Ref,
+    Reply,
+    Request,
+    Set,
+    Value,
+    Watch,
+)
 
 
 class Link(Protocol):
@@ -294,6 +308,22 @@ class Handle:
         """
         packed = protocol.pack(dict(state))
         self._check.ask(lambda number: Load(number, self._id, packed), self._what)
+
+    def gradients(self, *args: object, **kwargs: object) -> Any:
+        """Call this module over there; name -> gradient of the number it returns (alone or in a tuple), or None.
+
+        Raises:
+            Stop: it is no module, or returns no single number that depends on its parameters.
+        """
+        packed = protocol.pack(_references(args, self._check))
+        named = protocol.pack(_references(kwargs, self._check))
+        what = f"{self._what}(...)"
+        return self._check.ask(lambda number: Gradients(number, self._id, packed, named), what)
+
+    def watch(self) -> Any:
+        """Note each call of this module from now on. `calls` of what comes back has (training mode, gradients kept)
+        for each; see `objects.Watched`."""
+        return self._check.ask(lambda number: Watch(number, self._id), f"{self._what}")
 
     def __repr__(self) -> str:
         return f"<{self._what}>"

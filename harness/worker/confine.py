@@ -17,7 +17,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.worker import files, linux, syscalls
@@ -99,6 +99,20 @@ def prepare(sandbox: bool = True) -> None:
     made = _prepare_sandbox() if sandbox else None
     tasks = _tasks_of(os.getuid()) if sys.platform == "linux" and os.getuid() != 0 else 0
     _prepared = _Prepared(os.getpid(), os.getppid(), tasks, made)
+
+
+def prepared_by_parent() -> None:
+    """Make this process, a fork of the one that called `prepare`, a zygote like it, which ends when that one does.
+
+    Raises ConfinementError when the other is gone already.
+    """
+    global _prepared
+    if _prepared is None:
+        raise ConfinementError("prepare() was not called in the process that forked this zygote.")
+    parent = _prepared.zygote
+    if sys.platform == "linux":
+        die_with(parent)
+    _prepared = replace(_prepared, zygote=os.getpid(), zygote_parent=parent)
 
 
 def _prepare_sandbox() -> _Sandbox:

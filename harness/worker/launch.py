@@ -64,22 +64,34 @@ def best_start_method() -> str:
     return "fork" if sys.platform == "linux" else "spawn"
 
 
-def launcher(method: str, isolation: str) -> Launcher:
-    """A launcher by name, `fork` or `spawn`. Call it right after `import torch` and before anything is imported that
-    a submission must not find in its memory: a zygote inherits all that this process holds."""
-    return ForkLauncher(isolation) if method == "fork" else SpawnLauncher(isolation)
+def launchers(method: str, isolation: str, count: int = 1) -> list[Launcher]:
+    """Launchers that can be used at the same time, by name, `fork` or `spawn`. Close the first one last.
+
+    Call it right after `import torch` and before anything is imported that a submission must not find in its memory: a
+    zygote inherits all that this process holds.
+    """
+    if method == "spawn":
+        return [SpawnLauncher(isolation) for _ in range(count)]
+    from harness.worker import zygote  # its imports are POSIX's
+
+    pid, controls = zygote.start(sandbox=isolation == "sandbox", count=count)
+    return [ForkLauncher(isolation, control, None if place else pid) for place, control in enumerate(controls)]
 
 
 class ForkLauncher:
-    """Workers forked from a zygote, which is itself forked from this process at once."""
+    """Workers forked from a zygote, which was itself forked from this process.
+
+    Args:
+        isolation: `sandbox` or `process`.
+        control: the zygote's socket.
+        pid: the zygote's, if it is a child of this process.
+    """
 
     method = "fork"
 
-    def __init__(self, isolation: str) -> None:
-        from harness.worker import zygote  # its imports are POSIX's
-
-        self.isolation, self.broken, self._ready = isolation, False, False
-        self.pid, self.control = zygote.start(sandbox=isolation == "sandbox")
+    def __init__(self, isolation: str, control: socket.socket, pid: int | None) -> None:
+        self.isolation, self.control, self.pid = isolation, control, pid
+        self.broken = self._ready = False
 
     def ready(self) -> None:
         if not self._ready:
@@ -129,8 +141,9 @@ class ForkLauncher:
 
     def close(self) -> None:
         self.control.close()
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+        if self.pid is not None:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
 
 
 class _Forked:

@@ -27,6 +27,7 @@ from harness.worker.protocol import (
     Begin,
     Call,
     Get,
+    Gradients,
     Import,
     Load,
     Open,
@@ -37,6 +38,7 @@ from harness.worker.protocol import (
     Run,
     Set,
     Value,
+    Watch,
 )
 
 # What `raise` compiles to.
@@ -104,6 +106,12 @@ class Objects:
             case Load(target=target, state=state):
                 load(self.table[target], protocol.unpack(state))
                 return None
+            case Gradients(target=target, args=args, kwargs=kwargs):
+                positional = self._argument(protocol.unpack(args))
+                named = self._argument(protocol.unpack(kwargs))
+                return gradients(self.table[target], positional, named)  # type: ignore[arg-type]
+            case Watch(target=target):
+                return self._refer(Watched(_module(self.table[target])))
             case Open(file=file, modules=modules, left_out=left_out):
                 assert self.folder is not None, "a notebook lies in a submission's folder"
                 self.notebook = cells.Notebook(self.folder, file, modules, left_out)
@@ -187,8 +195,7 @@ def load(module: object, state: dict[str, torch.Tensor]) -> None:
         Unmet: BAD_STATE when a parameter is missing, has another shape, or is there in addition; the text is
             `problem name [shape here, shape wanted]`.
     """
-    if not isinstance(module, torch.nn.Module):
-        raise Unmet(BAD_STATE, f"not-a-module {type(module).__name__}")
+    module = _module(module)
     own = dict(module.named_parameters(remove_duplicate=False))
     holders = {**dict(module.named_buffers(remove_duplicate=False)), **own}
     for name, value in state.items():
@@ -203,6 +210,49 @@ def load(module: object, state: dict[str, torch.Tensor]) -> None:
     with torch.no_grad():
         for name, value in state.items():
             holders[name].copy_(value)
+
+
+def gradients(module: object, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, torch.Tensor | None]:
+    """The gradients of the number that a module returns for these arguments, by parameter; None where it has none.
+
+    The number is the only tensor of one element among the items of what comes back that depends on a parameter. The
+    parameters' own `grad` stays as it is.
+
+    Raises:
+        Unmet: it is no module, or there is no such number.
+    """
+    module = _module(module)
+    with torch.enable_grad():
+        answer = module(*args, **kwargs)
+        items = answer if isinstance(answer, tuple | list) else [answer]
+        numbers = [x for x in items if isinstance(x, torch.Tensor) and x.numel() == 1 and x.requires_grad]
+        if len(numbers) != 1:
+            raise Unmet(NOT_DATA, "no single number that depends on the parameters")
+        own = dict(module.named_parameters())
+        trained = {name: value for name, value in own.items() if value.requires_grad}
+        found = torch.autograd.grad(numbers[0].sum(), list(trained.values()), allow_unused=True)
+    return {**dict.fromkeys(own), **dict(zip(trained, found, strict=True))}
+
+
+class Watched:
+    """How a module was called while it was watched.
+
+    `calls` has for each call whether the module was in training mode, and whether what it returned (a tensor) depends
+    on parameters in a way that gradients could follow.
+    """
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.calls: list[tuple[bool, bool]] = []
+        module.register_forward_hook(self._note)
+
+    def _note(self, module: torch.nn.Module, inputs: object, output: object) -> None:
+        self.calls.append((module.training, isinstance(output, torch.Tensor) and output.requires_grad))
+
+
+def _module(value: object) -> torch.nn.Module:
+    if not isinstance(value, torch.nn.Module):
+        raise Unmet(BAD_STATE, f"not-a-module {type(value).__name__}")
+    return value
 
 
 def describe(request_id: int, error: BaseException, folder: Path | None) -> Raised:

@@ -94,6 +94,22 @@ class Load(msgspec.Struct, tag=True, frozen=True):
     state: msgspec.Raw
 
 
+class Gradients(msgspec.Struct, tag=True, frozen=True):
+    """Call a module; the answer is the gradients of the number it returns, by the names of its parameters."""
+
+    id: int
+    target: int
+    args: msgspec.Raw  # a tuple
+    kwargs: msgspec.Raw  # a dict
+
+
+class Watch(msgspec.Struct, tag=True, frozen=True):
+    """From now on, note how a module is called."""
+
+    id: int
+    target: int
+
+
 class Open(msgspec.Struct, tag=True, frozen=True):
     """Read the notebook `file` of the submission, which stands for `modules`; the numbers of its cells come back."""
 
@@ -110,7 +126,7 @@ class Run(msgspec.Struct, tag=True, frozen=True):
     cells: list[int]
 
 
-Request = Begin | Import | Get | Set | Call | Load | Open | Run
+Request = Begin | Import | Get | Set | Call | Load | Gradients | Watch | Open | Run
 
 # Replies, worker -> judge.
 

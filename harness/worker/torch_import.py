@@ -54,6 +54,8 @@ class _NoCompiler(ModuleType):
         return fn
 
     def __getattr__(self, name: str) -> object:
+        if name.startswith("__") and name != "__path__":  # `inspect` asks every module for its __file__
+            raise AttributeError(name)
         if sys.modules.get(_COMPILER) is self:
             del sys.modules[_COMPILER]
         return getattr(importlib.import_module(_COMPILER), name)

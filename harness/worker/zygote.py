@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -27,30 +28,33 @@ BROKEN = 70  # exit status of a worker whose own code raised: the submission bro
 _encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.Decoder(tuple[str, str | int, bytes]).decode
 
 
-def start(*, sandbox: bool) -> tuple[int, socket.socket]:
+def start(*, sandbox: bool, count: int = 1) -> tuple[int, list[socket.socket]]:
     """Fork a zygote from this process, which has imported torch and run nothing on two threads.
 
     Args:
         sandbox: confine the workers with Landlock and seccomp, not only with what any POSIX system has.
+        count: make so many zygotes, each a fork of the first once that is ready; they end with it.
 
     Returns:
-        Its process id and the socket on which a launcher commands it. The first message on it is "" when all is
-        ready, else why no worker can be made.
+        The first one's process id, and for each the socket on which a launcher commands it. The first message on it
+        is "" when all is ready, else why no worker can be made.
     """
-    ours, theirs = socket.socketpair()
+    ours, theirs = zip(*(socket.socketpair() for _ in range(count)), strict=True)
     sys.stdout.flush()
     sys.stderr.flush()
     judge = os.getpid()
     pid = os.fork()
     if pid == 0:
-        ours.close()
+        for end in ours:
+            end.close()
         _run(theirs, judge, sandbox)
-    theirs.close()
-    return pid, ours
+    for end in theirs:
+        end.close()
+    return pid, list(ours)
 
 
-def _run(control: socket.socket, judge: int, sandbox: bool) -> NoReturn:
-    """Obey the judge.
+def _run(controls: Sequence[socket.socket], judge: int, sandbox: bool) -> NoReturn:
+    """Get ready, become as many zygotes as there are sockets, and obey the judge.
 
     `fork HOME LIMITS` (with two descriptors) answers a process id, `end PID` kills and answers how it had ended.
     """
@@ -64,8 +68,19 @@ def _run(control: socket.socket, judge: int, sandbox: bool) -> NoReturn:
         serve.warm_up()
         confine.prepare(sandbox=sandbox)
     except confine.ConfinementError as error:
-        control.sendall(_encode(str(error)))
+        for control in controls:
+            control.sendall(_encode(str(error)))
         os._exit(1)
+    control, *others = controls
+    for other in others:
+        if os.fork() == 0:
+            for unused in controls:
+                if unused is not other:
+                    unused.close()
+            confine.prepared_by_parent()
+            control = other
+            break
+        other.close()
     control.sendall(_encode(""))
     children: set[int] = set()
     while True:
