@@ -36,6 +36,8 @@ from tests.support.command import Command, Finished
 SMALL = ROOT / "tests" / "courses" / "pooling"
 # What graders and harness, which are other code, share with an answer by chance.
 BY_CHANCE = {"with torch.no_grad():", "model.eval()"}
+# A check of `evaluate` adds the losses up itself, from what the student's own pieces give.
+BY_CHANCE |= {"total = 0.0", "return total / (len(data) - 1)"}
 
 
 def small() -> Course:
