@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -303,6 +304,20 @@ def test_no_secret_of_the_instructors_is_in_the_judges_memory(
     for pid in (process.pid, zygote.pid):
         assert b"s3cret" not in Path(f"/proc/{pid}/environ").read_bytes()
         assert os.getsid(pid) == pid, "Ctrl-C at the batch's terminal must not reach it"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="kills the processes of a fork, which Linux alone has here")
+def test_a_judge_whose_zygote_is_killed_while_it_starts_ends_without_a_word(
+    judge: Callable[[], JudgeProcess], capfd: pytest.CaptureFixture[str]
+) -> None:
+    one = judge()
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(one.grade, _order())
+        while one.process is None or not (zygotes := psutil.Process(one.process.pid).children()):
+            time.sleep(0.005)
+        zygotes[0].kill()
+        assert isinstance(answer.exception(), JudgeDied)
+    assert capfd.readouterr().err == ""
 
 
 def test_a_judge_that_is_ended_takes_its_queued_orders_along(monkeypatch: pytest.MonkeyPatch) -> None:
