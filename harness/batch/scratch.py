@@ -23,7 +23,7 @@ class Scratch:
     def __init__(self) -> None:
         remove_abandoned()
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self._lock = FileLock(self.path / _LOCK)
+        self._lock = FileLock(self.path / _LOCK, thread_local=False)  # any thread may remove it
         self._lock.acquire(timeout=0)
 
     def remove(self) -> None:
