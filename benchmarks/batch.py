@@ -1,13 +1,21 @@
 """CPU time of a class: `python grade.py batch` against plainer ways to run the same checks.
 
-    python benchmarks/batch.py [--submissions N] [--rounds N] [--isolation sandbox|process]
+    python benchmarks/batch.py [--submissions N] [--rounds N] [--isolation sandbox|process] [--exercise IDS]
+                               [--peers FOLDER] [--peer-submissions N]
 
-Twenty healthy submissions (`--submissions`), a tenth of them wrong, with all checks of the course:
+Twenty healthy submissions (`--submissions`), a tenth of them wrong, with all checks of heads, order and rope
+(`--exercise`):
 
     batch     `python grade.py batch`, one job: every submission in worker processes of its own
     session   one pytest session over the whole class, without isolation: what no course should use
     floor     the same checks in one warm process, without pytest and without isolation
     pytest    a pytest process for each submission with pytest-json-report, without isolation
+    otter     otter-grader 7, `otter run`: the submission as a notebook, each check a test
+    nbgrader  nbgrader 0.9.6, `nbgrader autograde`: the same, each check a graded cell
+
+The last two are installed into environments of their own, kept in `--peers`, and grade `--peer-submissions` (0 for
+none), the last of them wrong: each submission costs them the same. Where one cannot be installed or run, or gives other
+points than this harness, a notice says why and it is left out.
 
 Each way is run in turn (A B C D A B ...), so that a busy moment meets all; figures are medians of the rounds. CPU
 seconds are user and system time of the command and all of its descendants, loading PyTorch included. What isolation
@@ -23,19 +31,23 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks import peers  # noqa: E402 - after the path
+
 LEAST_TIMES_PYTEST = 15.0  # fewer CPU seconds than a pytest process for each submission
 MOST_TIMES_SESSION = 1.5  # of one unisolated session
+LEAST_TIMES_PEER = 30.0  # fewer CPU seconds than another tool
 LEAST_TIMES_JOBS = 1.8  # two jobs against one, on two cores or more
 WAYS = ("batch", "session", "floor", "pytest")
 HOSTILE = {
@@ -50,6 +62,10 @@ def main() -> int:
     parser.add_argument("--submissions", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--isolation", choices=["sandbox", "process"], default="sandbox")
+    parser.add_argument("--exercise", default="heads,order,rope", metavar="IDS", help="what is judged, by every way")
+    parser.add_argument("--peers", type=Path, default=peers.default_cache(), metavar="FOLDER",
+                        help="where other tools are installed, once")  # fmt: skip
+    parser.add_argument("--peer-submissions", type=int, default=3, metavar="N", help="0: without other tools")
     parser.add_argument("--hostile", action="store_true")
     parser.add_argument("--run", choices=["session", "floor"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -58,23 +74,48 @@ def main() -> int:
         {"session": session, "floor": floor}[arguments.run](arguments.folder)
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        submissions = make_class(Path(folder, "class"), arguments.submissions)
-        found = measure(submissions, arguments, Path(folder))
-        kept = show(found, arguments.submissions)
+        os.environ["HEADCHECK_COURSE"] = str(make_course(Path(folder, "course"), arguments.exercise))
+        right, wrong = answers()
+        submissions = make_class(Path(folder, "class"), arguments.submissions, right, wrong)
+        others = prepare_peers(Path(folder, "peers"), arguments, right, wrong)
+        found = measure(submissions, others, arguments, Path(folder))
+        kept = show(found, arguments.submissions, arguments.peer_submissions)
         kept.append(two_jobs(submissions, arguments, Path(folder)))
         if arguments.hostile:
             hostile(submissions, arguments, Path(folder))
     return 0 if all(kept) else 1
 
 
-def make_class(folder: Path, count: int) -> Path:
-    """The reference again and again, each with a line of its own; every tenth with a known mistake."""
+def make_course(folder: Path, exercises: str) -> Path:
+    """The course with these exercises alone."""
+    from harness.course import read_course
+
+    chosen = {exercise.id for exercise in read_course().select(exercises)}
+    for name in ("graders", "reference", "student_template"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    toml = folder / "graders" / "course.toml"
+    head, *tables = toml.read_text(encoding="utf-8").split("[[exercise]]\n")
+    tables = [table for table in tables if table.partition('id = "')[2].partition('"')[0] in chosen]
+    toml.write_text("[[exercise]]\n".join([head, *tables]), encoding="utf-8")
+    if {exercise.id for exercise in read_course(toml.parent).exercise} != chosen:
+        sys.exit("course.toml could not be cut down to the exercises")
+    return folder
+
+
+def answers() -> tuple[Mapping[str, bytes], list[Mapping[str, bytes]]]:
+    """The reference, and one submission for each known mistake in the exercises."""
     from harness.authoring import prove
     from harness.course import read_course
 
-    cases = prove.cases(read_course())
+    course = read_course()
+    chosen = {exercise.id for exercise in course.exercise}
+    cases = [case for case in prove.cases(course) if case.exercise in chosen]
     right = next(case.files for case in cases if case.kind == "reference")
-    wrong = [case.files for case in cases if case.kind == "misconception"]
+    return right, [case.files for case in cases if case.kind == "misconception"]
+
+
+def make_class(folder: Path, count: int, right: Mapping[str, bytes], wrong: list[Mapping[str, bytes]]) -> Path:
+    """The reference again and again, each with a line of its own; every tenth with a known mistake."""
     for number in range(count):
         files = wrong[number * 7 % len(wrong)] if number % 10 == 9 else right
         own = folder / f"s{number:04}"
@@ -84,7 +125,40 @@ def make_class(folder: Path, count: int) -> Path:
     return folder
 
 
-def measure(submissions: Path, arguments: argparse.Namespace, folder: Path) -> dict[str, list[tuple[float, float]]]:
+def prepare_peers(
+    folder: Path, arguments: argparse.Namespace, right: Mapping[str, bytes], wrong: list[Mapping[str, bytes]]
+) -> dict[peers.Peer, peers.Class]:
+    """The other tools that can be had here, and what they grade."""
+    from harness.course import course_root, read_course
+    from harness.judge import JudgeProcess, Order
+
+    if not arguments.peer_submissions:
+        return {}
+    course = read_course()
+    needed = {name for exercise in course.exercise for name in exercise.files}
+    last = arguments.peer_submissions - 1
+    given = {
+        f"s{number:04}": {
+            name: text for name, text in (wrong[0] if number == last else right).items() if name in needed
+        }
+        for number in range(last + 1)
+    }
+    judge = JudgeProcess(root=course_root())
+    reports = {
+        name: judge.grade(Order(name=name, files=files, exercises=[exercise.id for exercise in course.exercise],
+                                seed=course.seed, trusted=True))
+        for name, files in given.items()
+    }  # fmt: skip
+    judge.close()
+    checks = [check for exercise in reports["s0000"].exercises for check in exercise.checks]
+    graded = peers.Class(course_root(), given, {check.id: check.possible for check in checks},
+                         {name: report.score.earned for name, report in reports.items()})  # fmt: skip
+    return dict.fromkeys(peers.prepare(arguments.peers, folder, graded), graded)
+
+
+def measure(
+    submissions: Path, others: dict[peers.Peer, peers.Class], arguments: argparse.Namespace, folder: Path
+) -> dict[str, list[tuple[float, float]]]:
     """(CPU seconds, wall seconds) of each way and round."""
     found: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
     own = [sys.executable, str(Path(__file__)), "--folder", str(submissions), "--run"]
@@ -94,6 +168,13 @@ def measure(submissions: Path, arguments: argparse.Namespace, folder: Path) -> d
         found["session"].append(timed(lambda: run([*own, "session"])))
         found["floor"].append(timed(lambda: run([*own, "floor"])))
         found["pytest"].append(timed(lambda: one_pytest_each(submissions)))
+        for peer, graded in list(others.items()):
+            try:
+                found.setdefault(peer.name, []).append(timed(peer.grade))
+                peers.verify(peer, graded)
+            except peers.Unavailable as reason:
+                print(f"{peer.name} is left out: {reason}", file=sys.stderr)
+                del others[peer], found[peer.name]
     return found
 
 
@@ -104,11 +185,11 @@ def batch(submissions: Path, results: Path, isolation: str, jobs: int) -> list[s
 
 def session(submissions: Path) -> None:
     """One pytest session over the class, the submissions in its own process."""
-    from harness.course import read_course
+    from harness.course import course_root, read_course
     from harness.judge import JudgeProcess, Order
 
     course = read_course()
-    judge = JudgeProcess()
+    judge = JudgeProcess(root=course_root())
     for own in sorted(submissions.iterdir()):
         judge.grade(Order(name=own.name, files=read(own), exercises=[exercise.id for exercise in course.exercise],
                           seed=course.seed, trusted=True))  # fmt: skip
@@ -153,9 +234,12 @@ def floor(submissions: Path) -> None:
 
 
 def one_pytest_each(submissions: Path) -> None:
+    from harness.course import read_course
+
+    graders = [f"graders/{exercise.grader}" for exercise in read_course().exercise]
     for own in sorted(submissions.iterdir()):
         run([sys.executable, "-m", "pytest", "-q", "-p", "benchmarks.unisolated", "-p", "no:cacheprovider",
-             "--json-report", "--json-report-file=none", "graders"],
+             "--json-report", "--json-report-file=none", *graders],
             allowed=(0, 1), environment={"HEADCHECK_SUBMISSION": str(own)})  # fmt: skip
 
 
@@ -206,17 +290,22 @@ def timed(work: Callable[[], None]) -> tuple[float, float]:
     return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime), time.perf_counter() - began
 
 
-def show(found: dict[str, list[tuple[float, float]]], count: int) -> list[bool]:
-    cpu = {way: statistics.median(seconds for seconds, _ in times) / count for way, times in found.items()}
-    print(f"{'way':<10}{'CPU s a submission (median, range)':<38}clock s a submission")
+def show(found: dict[str, list[tuple[float, float]]], count: int, peer_count: int) -> list[bool]:
+    counts = {way: count if way in WAYS else peer_count for way in found}
+    cpu = {way: statistics.median(seconds for seconds, _ in times) / counts[way] for way, times in found.items()}
+    print(f"{'way':<10}{'CPU s a submission (median, range)':<38}{'clock s a submission':<24}submissions")
     for way, times in found.items():
-        span = f"{cpu[way]:.3f} ({min(c for c, _ in times) / count:.3f} to {max(c for c, _ in times) / count:.3f})"
-        print(f"{way:<10}{span:<38}{statistics.median(wall for _, wall in times) / count:.3f}")
+        each = [seconds / counts[way] for seconds, _ in times]
+        span = f"{cpu[way]:.3f} ({min(each):.3f} to {max(each):.3f})"
+        clock = f"{statistics.median(wall for _, wall in times) / counts[way]:.3f}"
+        print(f"{way:<10}{span:<38}{clock:<24}{counts[way]}")
     print(f"of batch: checks {cpu['floor']:.3f}, pytest {cpu['session'] - cpu['floor']:.3f}, "
           f"workers and results {cpu['batch'] - cpu['session']:.3f}")  # fmt: skip
     return [
         verdict("fewer CPU seconds than one pytest process each", cpu["pytest"] / cpu["batch"],
                 at_least=LEAST_TIMES_PYTEST),
+        *(verdict(f"fewer CPU seconds than {way}", cpu[way] / cpu["batch"], at_least=LEAST_TIMES_PEER)
+          for way in found if way not in WAYS),
         verdict("of one unisolated session", cpu["batch"] / cpu["session"], at_most=MOST_TIMES_SESSION),
     ]  # fmt: skip
 

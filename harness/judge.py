@@ -74,6 +74,8 @@ class JudgeProcess:
     def __init__(self, isolation: str = "process", scratch: Path | None = None, *, root: Path = ROOT) -> None:
         self.isolation, self.scratch, self.root = isolation, scratch, root
         self.process: subprocess.Popen[bytes] | None = None
+        self._ended = False
+        self._starting = threading.Lock()
 
     def grade(self, order: Order, most_seconds: float | None = None) -> Report:
         """Judge one submission; blocks until the report is there.
@@ -85,11 +87,14 @@ class JudgeProcess:
 
         Raises:
             Problem: the graders cannot be run.
-            JudgeDied: the process ended; the next order starts another.
+            JudgeDied: the process ended; the next order starts another, unless it was ended for good.
         """
-        if self.process is None:
-            self.process = _start(self.isolation, self.scratch, self.root)
-        process = self.process
+        with self._starting:
+            if self._ended:
+                raise JudgeDied
+            if self.process is None:
+                self.process = _start(self.isolation, self.scratch, self.root)
+            process = self.process
         assert process.stdin is not None and process.stdout is not None
         watchdog = threading.Timer(most_seconds, process.kill) if most_seconds is not None else None
         if watchdog is not None:
@@ -111,6 +116,15 @@ class JudgeProcess:
             self.close()
             raise Problem(answer.problem, answer.help)
         return answer.report
+
+    def end(self) -> None:
+        """Kill the process, whatever it judges, and start no other. For another thread than the one that waits in
+        `grade`, which gets JudgeDied; `close` is still to be called."""
+        with self._starting:
+            self._ended = True
+            process = self.process
+        if process is not None:
+            process.kill()
 
     def close(self, *, kill: bool = False) -> None:
         """End the process; with `kill`, at once."""
@@ -191,6 +205,10 @@ def main() -> None:
         session.grade_all(jobs(), course.exercise, warm=True, root=course.root)
     except Problem as problem:
         _write(answers, msgspec.msgpack.encode(Answer(problem=problem.what, help=problem.help)))
+    except RuntimeError:
+        if not launcher.broken:
+            raise
+        os._exit(1)  # somebody killed the zygote: this process has nothing to say of that, who gave the order has
     finally:
         launcher.close()
 

@@ -36,7 +36,7 @@ def submission(line: str) -> Order:
     return Order(name="work", files=files, exercises=["heads"], seed=SEED, limits=Limits(wall_factor=1000.0))
 
 
-def test_a_sleeping_worker_does_not_outlive_a_judge_that_is_killed(machine: Machine) -> None:
+def test_nothing_of_a_sleeping_worker_outlives_a_judge_that_is_killed(machine: Machine) -> None:
     order = submission("import time; time.sleep(100_000)")
     judge = machine.judge.process
     assert judge is not None and judge.stdin is not None
@@ -53,6 +53,7 @@ def test_a_sleeping_worker_does_not_outlive_a_judge_that_is_killed(machine: Mach
         machine.judge.grade(order)
     _, alive = psutil.wait_procs(below, timeout=_PATIENCE)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+    assert list(machine.tmp.iterdir()) == [machine.other], "its folders are gone too"
 
 
 def test_a_worker_whose_serving_code_raises_has_crashed(machine: Machine) -> None:

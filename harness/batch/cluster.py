@@ -10,17 +10,15 @@ import asyncio
 import atexit
 import contextlib
 import importlib
-import shutil
-import tempfile
 import threading
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from harness.batch.executor import patience
 from harness.batch.keys import Basis, basis
+from harness.batch.scratch import Scratch
 from harness.course import course_root, read_course
 from harness.judge import JudgeDied, JudgeProcess, Order
 from harness.problem import Problem
@@ -156,9 +154,9 @@ def judge(body: bytes) -> bytes:
         ))  # fmt: skip
     judges: dict[str, JudgeProcess] = _own.__dict__.setdefault("judges", {})
     if ordered.isolation not in judges:
-        scratch = Path(tempfile.mkdtemp(prefix="headcheck-worker-"))
-        atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-        judges[ordered.isolation] = JudgeProcess(ordered.isolation, scratch, root=course_root())
+        scratch = Scratch()
+        atexit.register(scratch.remove)
+        judges[ordered.isolation] = JudgeProcess(ordered.isolation, scratch.path, root=course_root())
     try:
         return _encode(Outcome(report=judges[ordered.isolation].grade(ordered.order, patience(ordered.order))))
     except JudgeDied:

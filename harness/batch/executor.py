@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol
 
+from harness.batch.scratch import Scratch
 from harness.course import Limits
 from harness.judge import JudgeProcess, Order
 from harness.report import Report
@@ -43,8 +42,8 @@ class LocalExecutor:
 
     def __init__(self, jobs: int, isolation: str, make: Callable[[str, Path], JudgeProcess] = JudgeProcess) -> None:
         self.slots = jobs
-        self._scratch = Path(tempfile.mkdtemp(prefix="headcheck-batch-"))
-        self._judges = [make(isolation, self._scratch) for _ in range(jobs)]
+        self._scratch = Scratch()
+        self._judges = [make(isolation, self._scratch.path) for _ in range(jobs)]
         self._free: SimpleQueue[JudgeProcess] = SimpleQueue()
         for judge in reversed(self._judges):
             self._free.put(judge)
@@ -57,13 +56,12 @@ class LocalExecutor:
     def close(self, *, now: bool = False) -> None:
         """End all judges and remove what they left."""
         if now:
-            for judge in self._judges:
-                if judge.process is not None:
-                    judge.process.kill()
+            for judge in self._judges:  # before the pool: a thread whose judge is gone takes the next order at once
+                judge.end()
         self._pool.shutdown(cancel_futures=True)
         for judge in self._judges:
             judge.close(kill=now)
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.remove()
 
     def _grade(self, order: Order) -> Report:
         judge = self._free.get()

@@ -102,17 +102,11 @@ def prepare(sandbox: bool = True) -> None:
 
 
 def prepared_by_parent() -> None:
-    """Make this process, a fork of the one that called `prepare`, a zygote like it, which ends when that one does.
-
-    Raises ConfinementError when the other is gone already.
-    """
+    """Make this process, a fork of the one that called `prepare`, a zygote like it."""
     global _prepared
     if _prepared is None:
         raise ConfinementError("prepare() was not called in the process that forked this zygote.")
-    parent = _prepared.zygote
-    if sys.platform == "linux":
-        die_with(parent)
-    _prepared = replace(_prepared, zygote=os.getpid(), zygote_parent=parent)
+    _prepared = replace(_prepared, zygote=os.getpid(), zygote_parent=_prepared.zygote)
 
 
 def _prepare_sandbox() -> _Sandbox:

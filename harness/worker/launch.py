@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -106,7 +106,7 @@ class ForkLauncher:
         home = homes.make(files)
         ours, theirs = socket.socketpair()
         output, their_output = socket.socketpair()
-        with theirs, their_output:
+        with theirs, their_output, _removed_if_broken(home):
             message = msgspec.msgpack.encode(("fork", str(home), msgspec.msgpack.encode(limits)))
             pid: int = self._ask(message, [theirs.fileno(), their_output.fileno()])
         return _Forked(self, pid, home, Channel(ours, output, limits.output_bytes))
@@ -152,7 +152,8 @@ class _Forked:
         self.scratch_seen = time.monotonic()
 
     def end(self) -> str:
-        status = self.launcher.end(self.pid)
+        with _removed_if_broken(self.home):
+            status = self.launcher.end(self.pid)
         return _after(self, os.waitstatus_to_exitcode(status))
 
 
@@ -211,6 +212,16 @@ class _Spawned:
         self.process.kill()
         self.process.wait()
         return _after(self, self.process.returncode if code is None else code)
+
+
+@contextlib.contextmanager
+def _removed_if_broken(home: Path) -> Iterator[None]:
+    """Remove a worker's folders when the process that made it is gone, and the worker with it."""
+    try:
+        yield
+    except RuntimeError:
+        homes.remove(home)
+        raise
 
 
 def _after(process: _Forked | _Spawned, code: int) -> str:

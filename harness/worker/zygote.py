@@ -1,8 +1,8 @@
 """The process that forks workers: torch is imported once, every worker starts from a copy of it.
 
 It holds torch and this package, never the graders, the reference or a submission, and stays single-threaded: a fork
-of a process that ran torch on two threads hangs. The judge commands it over a socket; when the judge is gone it kills
-its workers and ends.
+of a process that ran torch on two threads hangs. The judge commands it over a socket; when the judge is gone, be it
+killed, it kills its workers, removes their folders and ends.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -21,7 +22,7 @@ import msgspec
 import torch
 
 from harness.course import Limits
-from harness.worker import confine, linux, serve
+from harness.worker import confine, homes, linux, serve
 
 BROKEN = 70  # exit status of a worker whose own code raised: the submission broke what serves it
 
@@ -33,7 +34,7 @@ def start(*, sandbox: bool, count: int = 1) -> tuple[int, list[socket.socket]]:
 
     Args:
         sandbox: confine the workers with Landlock and seccomp, not only with what any POSIX system has.
-        count: make so many zygotes, each a fork of the first once that is ready; they end with it.
+        count: make so many zygotes, each a fork of the first once that is ready.
 
     Returns:
         The first one's process id, and for each the socket on which a launcher commands it. The first message on it
@@ -42,19 +43,34 @@ def start(*, sandbox: bool, count: int = 1) -> tuple[int, list[socket.socket]]:
     ours, theirs = zip(*(socket.socketpair() for _ in range(count)), strict=True)
     sys.stdout.flush()
     sys.stderr.flush()
-    judge = os.getpid()
     pid = os.fork()
     if pid == 0:
         for end in ours:
             end.close()
-        _run(theirs, judge, sandbox)
+        _run(theirs, sandbox)
     for end in theirs:
         end.close()
     return pid, list(ours)
 
 
-def _run(controls: Sequence[socket.socket], judge: int, sandbox: bool) -> NoReturn:
-    """Get ready, become as many zygotes as there are sockets, and obey the judge.
+def _run(controls: Sequence[socket.socket], sandbox: bool) -> NoReturn:
+    """Obey the judge until its end of the socket is closed. No signal tells of that: it would leave no time to tidy."""
+    homes_of: dict[int, Path] = {}  # of the workers that have not been ended
+    try:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the judge is gone before it had an answer
+            _obey(controls, sandbox, homes_of)
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:
+        for pid, home in homes_of.items():
+            _end(pid)
+            homes.remove(home)
+        os._exit(0)  # nothing must climb into the judge's code, which this process inherited
+
+
+def _obey(controls: Sequence[socket.socket], sandbox: bool, homes_of: dict[int, Path]) -> None:
+    """Get ready, become as many zygotes as there are sockets, and obey what comes over this one's.
 
     `fork HOME LIMITS` (with two descriptors) answers a process id, `end PID` kills and answers how it had ended.
     """
@@ -63,7 +79,6 @@ def _run(controls: Sequence[socket.socket], judge: int, sandbox: bool) -> NoRetu
     torch.set_num_threads(1)
     try:
         if sys.platform == "linux":
-            confine.die_with(judge)
             linux.replace_environment(confine.environment(tempfile.gettempdir()))
         serve.warm_up()
         confine.prepare(sandbox=sandbox)
@@ -82,11 +97,10 @@ def _run(controls: Sequence[socket.socket], judge: int, sandbox: bool) -> NoRetu
             break
         other.close()
     control.sendall(_encode(""))
-    children: set[int] = set()
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, 65536, 2)
         if not message:
-            break
+            return
         verb, argument, limits = _decode(message)
         if verb == "fork":
             pid = os.fork()
@@ -100,15 +114,12 @@ def _run(controls: Sequence[socket.socket], judge: int, sandbox: bool) -> NoRetu
                     os._exit(BROKEN)  # an exception must not climb into the judge's code, which this process inherited
             for descriptor in descriptors:
                 os.close(descriptor)
-            children.add(pid)
+            homes_of[pid] = Path(str(argument))
             control.sendall(_encode(pid))
         else:
             pid = int(argument)
-            children.discard(pid)
+            homes_of.pop(pid, None)
             control.sendall(_encode(_end(pid)))
-    for pid in children:
-        _end(pid)
-    os._exit(0)
 
 
 def _end(pid: int) -> int:
