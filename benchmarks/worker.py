@@ -40,10 +40,9 @@ def main() -> int:
     if found.isolation != "sandbox":
         print("There is no sandbox here: `python grade.py doctor` says why.", file=sys.stderr)
         return 2
-    from harness.worker.torch_import import import_torch
+    from harness.worker import launch, torch_import
 
-    import_torch()
-    from harness.worker import launch
+    torch_import.import_torch()
 
     (launcher,) = launch.launchers("fork", "sandbox")
     imports, workers, memory = [], [], []
