@@ -7,6 +7,7 @@ is forked while this process holds nothing that a submission must not find.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import os
@@ -85,8 +86,8 @@ class _Commands(click.Group):
 def main() -> None:
     """Grade your work: what is right, what is not, and why.
 
-    Without a command, PATH (a folder or one .py file; student_template/ by default) is graded; `grade.py grade --help`
-    lists the options.
+    Without a command, PATH (a folder, a notebook or one .py file; student_template/ by default) is graded;
+    `grade.py grade --help` lists the options.
     """
 
 
@@ -124,7 +125,7 @@ def grade(
     lang: str | None,
     course_folder: Path | None,
 ) -> int:
-    """Grade PATH: a folder or one .py file; student_template/ by default."""
+    """Grade PATH: a folder, a notebook or one .py file; student_template/ by default."""
     if target is not None or out is not None:
         _exports().check_format(target, out)
     from harness.submission import read_submission
@@ -156,7 +157,8 @@ def grade(
     written = json_path or (Path("report.json") if target is None else None)
     unwritten = None if written is None else _write(result, written)  # first: whoever reads may stop reading
     if target is None or out is not None:
-        terminal.show(result, Console(highlight=False), verbose=verbose, words=words)
+        with contextlib.suppress(SystemExit):  # rich's way to stop when nobody reads on; the grade stays what it is
+            terminal.show(result, Console(highlight=False), verbose=verbose, words=words)
     if target is not None:
         _exports().deliver(result, target, out)
     if unwritten is not None:
@@ -340,6 +342,9 @@ def run(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         click.echo(f"grade.py: {error.format_message()}", err=True)
         click.echo("`python grade.py grade --help` shows what can be asked.", err=True)
+        return NOT_GRADED
+    except OSError as error:  # a full disk behind standard output, say
+        click.echo(f"grade.py: {error.strerror or error}", err=True)
         return NOT_GRADED
     except (KeyboardInterrupt, click.Abort):
         click.echo("\ngrade.py: stopped.", err=True)

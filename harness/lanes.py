@@ -64,7 +64,16 @@ def share(
     os.close(tokens)
     answer, answers = os.pipe()
     parent = os.getpid()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:  # no room for another process
+        pid = -1
+    if pid == -1:
+        for end in (left, answer, answers):
+            os.close(end)
+        for place in range(count):
+            work(place)
+        return Record([], {}, {}, {})
     if pid == 0:
         status = 1
         try:

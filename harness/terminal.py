@@ -185,7 +185,7 @@ def _tell(say: _Teller, checks: list[CheckResult], *, whole: bool, short: bool, 
         say: where to, and in which language.
         checks: the one that is told, and those with the same cause.
         whole: these are all checks of their exercise, and nothing of it could run.
-        short: leave it at the hint.
+        short: leave it at the hint, where there is one.
         verbose: leave nothing out.
     """
     first, *others = checks
@@ -195,7 +195,7 @@ def _tell(say: _Teller, checks: list[CheckResult], *, whole: bool, short: bool, 
         say.prose(words.title(first.id, first.title), "bold red")
     if first.hint is not None:
         say.prose(words.text(first.hint))
-    if short:
+    if short and first.hint is not None:
         return
     if first.message is not None:
         text = words.text(first.message)

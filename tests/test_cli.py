@@ -179,6 +179,23 @@ def test_verbose_shows_whole_tracebacks(command: Command, wrong: Path) -> None:
     assert ", in CausalSelfAttention.split_heads" in whole and ", in CausalSelfAttention.forward" in whole
 
 
+def test_an_error_is_shown_however_many_mistakes_come_before_it(command: Command, tmp_path: Path) -> None:
+    """Later mistakes are told by their hint alone, and an error has none."""
+    work = tmp_path / "work"
+    shutil.copytree(REFERENCE, work)
+    for name, right, wrong in (
+        ("heads_positions.py", ".abs().max().item()", ".abs().max().item() * 2"),
+        ("rope.py", "base ** (-pair / head_dim)", "3 * base ** (-pair / head_dim)"),
+        ("positions.py", "10000 ** (even / dim)", "9000 ** (even / dim)"),
+        ("sharing.py", "def forward(self, x: Tensor) -> Tensor:\n", "def forward(self, x):\n        modell\n"),
+    ):
+        text = (work / name).read_text(encoding="utf-8")
+        assert right in text
+        (work / name).write_text(text.replace(right, wrong, 1), encoding="utf-8")
+    done = command.run(work, "--exercise", "order,rope,positions,sharing", cwd=tmp_path)
+    assert done.status == 1 and "name 'modell' is not defined" in done.stdout, done.stdout
+
+
 ESCAPE = "\x1b"
 
 

@@ -101,3 +101,13 @@ def test_a_report_from_two_lanes_is_that_of_one(command: Command, tmp_path: Path
 def told(report: Report) -> list[object]:
     checks = [check for exercise in report.exercises for check in exercise.checks]
     return [(c.id, c.status, c.points, c.message, c.evidence, c.misconception, c.caused_by, c.hint) for c in checks]
+
+
+def test_without_room_for_a_fork_all_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> int:
+        raise BlockingIOError("no more processes")
+
+    done: list[int] = []
+    monkeypatch.setattr(os, "fork", full)
+    there = lanes.share(3, done.append, entered, lambda: Record([], {}, {}, {}))
+    assert done == [0, 1, 2] and there.tests == []

@@ -110,3 +110,13 @@ def test_a_notebook_that_cannot_be_read_is_not_packed(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="nothing to hand in"):
         (tmp_path / "empty").mkdir()
         pack(tmp_path / "empty", tmp_path / "out.zip", read_course(), ENGLISH)
+
+
+@pytest.mark.parametrize("line", ["X = " + "1+" * 3000 + "1", "X = " + "-" * 20000 + "1"])
+def test_source_too_deep_for_python_is_told(work: Path, tmp_path: Path, line: str) -> None:
+    with (work / "gpt.py").open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    try:
+        pack(work, tmp_path / "out.zip", read_course(), ENGLISH)
+    except Problem as problem:
+        assert "gpt.py" in problem.what  # a Python that can read it packs it

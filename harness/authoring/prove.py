@@ -101,9 +101,10 @@ def prove(
         Problem: the graders cannot be run, or a judge died twice on the same case.
     """
     jobs = jobs or os.cpu_count() or 1
+    all_judges = [JudgeProcess(root=course.root) for _ in range(jobs)]
     judges: SimpleQueue[JudgeProcess] = SimpleQueue()
-    for _ in range(jobs):
-        judges.put(JudgeProcess(root=course.root))
+    for judge in all_judges:
+        judges.put(judge)
 
     reports: dict[tuple[Case, int], Report] = {}
 
@@ -128,6 +129,10 @@ def prove(
         try:
             for running in [pool.submit(judge_all, *piece) for piece in pieces]:
                 running.result()
+        except BaseException:
+            for judge in all_judges:
+                judge.end()  # else Ctrl-C would wait for what they judge
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
             for _ in range(jobs):

@@ -106,6 +106,7 @@ def show(summary: Summary, console: Console) -> None:
         ("Hardest checks", [f"{(c.pass_rate or 0) * 100:3.0f} % pass  {c.id}" for c in hardest]),
         ("Mistakes", [f"{m.students} x  {m.id}" for m in summary.misconceptions]),
         ("For review", summary.review),
+        ("Waiting for marks, not in the score", summary.pending),
         ("Not readable", [f"{id}: {why}" for id, why in summary.unreadable.items()]),
         ("Nothing handed in", summary.nothing),
     ):

@@ -74,6 +74,7 @@ class Summary(msgspec.Struct, kw_only=True):
     review: list[str]
     unreadable: dict[str, str]
     nothing: list[str]
+    pending: list[str] = []  # a person's marks are missing; they are not among the scores
 
 
 class Tally:
@@ -90,6 +91,7 @@ class Tally:
         self.review: list[str] = []
         self.unreadable: dict[str, str] = {}
         self.nothing: list[str] = []
+        self.pending: list[str] = []
 
     def add(self, id: str, report: Report) -> None:
         """Count a result."""
@@ -104,6 +106,8 @@ class Tally:
             return
         if what == "review":
             self.review.append(id)
+        elif what == "pending":
+            self.pending.append(id)
         elif what == "graded":
             self.finals.append(report.score.final)
             self.possible = max(self.possible, report.score.possible)
@@ -134,6 +138,7 @@ class Tally:
             review=self.review,
             unreadable=self.unreadable,
             nothing=self.nothing,
+            pending=self.pending,
         )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.course import ROOT
+from harness.i18n import LANGUAGES, Translator
 
 _NAME = "notebook.ipynb"
 
@@ -44,8 +45,9 @@ def grade_cells(exercises: Sequence[str], cells: Sequence[str] | None = None) ->
             env=plain | {"PYTHONUTF8": "1", "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "100"},
             stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace", check=False,
         )  # fmt: skip
-    report = "Report: report.json"  # it has gone with its folder
-    return "\n".join(line for line in (done.stdout + done.stderr).splitlines() if line != report)
+    # The report has gone with its folder.
+    gone = {Translator(language).ui("ui.report", file="report.json") for language in LANGUAGES}
+    return "\n".join(line for line in (done.stdout + done.stderr).splitlines() if line not in gone)
 
 
 def as_notebook(cells: Sequence[str]) -> bytes:

@@ -10,6 +10,8 @@ import io
 import re
 import tokenize
 
+MOST_MAGICS = 200  # in one cell; each is looked at together with all that stands before it
+
 # Cell magics whose body is ordinary Python that should still run.
 _PLAIN = ("time", "timeit", "capture", "prun", "python", "python3", "pypy")
 _CELL = re.compile(r"\s*%%(\w*)[ \t]*(.*)")
@@ -21,7 +23,7 @@ def without_magics(source: str) -> str:
     """The Python of a cell, in as many lines.
 
     `x = !command` becomes `x = None`. The body of `%%writefile gpt.py` counts as this cell's code; that of a cell
-    magic in another language goes.
+    magic in another language goes. Magics beyond `MOST_MAGICS` stay, and are errors of syntax then.
     """
     source = source.replace("\r\n", "\n")
     if (cell := _CELL.match(source)) is not None:
@@ -32,9 +34,11 @@ def without_magics(source: str) -> str:
     if not any(_LINE.search(line) for line in lines if "%" in line or "!" in line or "?" in line):
         return source
     number = 0
+    taken = 0
     while number < len(lines):
         found = _CODE.fullmatch(lines[number])
-        if found is not None and _is_statement_start(lines[:number]):
+        if found is not None and taken < MOST_MAGICS and _is_statement_start(lines[:number]):
+            taken += 1
             goes_on = lines[number].endswith("\\")
             lines[number] = found["indent"] + (f"{found['target'].strip()} = None" if found["target"] else "pass")
             while goes_on and number + 1 < len(lines):

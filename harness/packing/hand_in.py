@@ -73,7 +73,7 @@ def pack(path: Path, out: Path, course: Course, words: Translator, *, anyway: bo
         try:
             found = _unwritten(ast.parse(source), "")
             notes += [message("pack.not-written", function=name, file=place) for name in dict.fromkeys(found)]
-        except (SyntaxError, ValueError) as error:
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             line = error.lineno if isinstance(error, SyntaxError) else None
             told = {"file": place} if line is None else {"file": place, "line": line}
             troubles.append(message("pack.unreadable.line" if line else "pack.unreadable", **told))
@@ -115,5 +115,5 @@ def _unwritten(node: ast.AST, prefix: str) -> Iterator[str]:
             yield from _unwritten(child, f"{prefix}{child.name}.")
         elif isinstance(child, ast.Raise) and "NotImplementedError" in ast.dump(child):
             yield prefix.removesuffix(".")
-        else:
+        elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):  # expressions can be very deep
             yield from _unwritten(child, prefix)

@@ -50,8 +50,8 @@ class _NoCompiler(ModuleType):
 
     @staticmethod
     def disable(fn: object = None, *_: object, **__: object) -> object:
-        """Nothing compiles `fn`, so it is what it was."""
-        return fn
+        """Nothing compiles `fn`, so it is what it was; without it, the decorator that says so."""
+        return (lambda decorated: decorated) if fn is None else fn
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__") and name != "__path__":  # `inspect` asks every module for its __file__
