@@ -71,4 +71,6 @@ def test_the_documentation_names_every_field_and_status() -> None:
 def test_one_submission_in_another_format(command: Command) -> None:
     done = command.run(ROOT / "student_template", "--format", "ctrf")
     assert done.status == 1, done.stderr
-    assert json.loads(done.stdout)["results"]["summary"]["passed"] == 0
+    passed = [test["name"] for test in json.loads(done.stdout)["results"]["tests"] if test["status"] == "passed"]
+    # The one check without points: a table of results that nobody handed in claims nothing untrue.
+    assert len(passed) == 1 and "runs.csv" in passed[0], passed
