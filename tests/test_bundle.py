@@ -410,3 +410,8 @@ def test_a_bundle_is_no_source_of_an_instructors(tmp_path: Path) -> None:
     shutil.rmtree(root / "reference")
     with pytest.raises(Problem, match="holds no answers"):
         instructor.pack(tmp_path / "i.zip", read_course(root / "graders"))
+
+
+def test_where_a_bundle_cannot_go_is_told_before_it_is_made(command: Command, tmp_path: Path) -> None:
+    done = command.run("bundle", "student", "--out", tmp_path / "nowhere" / "student.zip")
+    assert done.status == 2 and "could not be written" in done.stderr and "--out" in done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import click
 
 from harness.cli import course_option, language_option, read_course_in, translator
 from harness.export.commands import Points
+from harness.problem import Problem
 
 _FILE = click.Path(path_type=Path)
 _out_option = click.option("--out", type=_FILE, required=True, metavar="FILE.zip", help="The file to write.")
@@ -47,6 +50,9 @@ def bundle_student(out: Path, course_folder: Path | None) -> int:
     """Pack what students get: template, checks, and a recording in place of the answers."""
     from harness.packing import student
 
+    _check_folder(out)
+    if sys.stderr.isatty():
+        click.echo("Running every known mistake to record what it gives; this takes minutes.", err=True)
     return _wrote(out, student.pack(out, read_course_in(course_folder)))
 
 
@@ -71,6 +77,13 @@ def bundle_gradescope(out: Path, out_of: Decimal | None, torch_index: str, cours
     from harness.packing import gradescope
 
     return _wrote(out, gradescope.pack(out, read_course_in(course_folder), out_of, torch_index))
+
+
+def _check_folder(out: Path) -> None:
+    """Better now than after minutes of work."""
+    if not os.access(out.absolute().parent, os.W_OK):
+        raise Problem(f"{out} could not be written: its folder is not there, or may not be written to.",
+                      "Name another file with --out.")  # fmt: skip
 
 
 def _wrote(out: Path, names: list[str]) -> int:
