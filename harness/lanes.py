@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
+from harness.observe import keep, kept
 from harness.plugin import Ended, GradingPlugin
-from harness.worker import protocol
 
 
 class Record(msgspec.Struct):
@@ -26,18 +26,18 @@ class Record(msgspec.Struct):
     tests: list[dict[str, Any]]
     ended: dict[str, Ended]
     output: dict[str, str]
-    seen: dict[str, list[msgspec.Raw]]
+    seen: dict[str, list[bytes]]
 
     @classmethod
     def of(cls, tests: list[dict[str, Any]], plugin: GradingPlugin) -> Record:
-        seen = {check: [_packed(value) for value in values] for check, values in plugin.seen.items()}
+        seen = {check: [keep(value) for value in values] for check, values in plugin.seen.items()}
         return cls(tests, plugin.ended, plugin.output, seen)
 
     def add_to(self, plugin: GradingPlugin) -> None:
         """Tell `plugin` all of this but pytest's record."""
         plugin.ended |= self.ended
         plugin.output |= self.output
-        plugin.seen |= {check: [protocol.unpack(value) for value in values] for check, values in self.seen.items()}
+        plugin.seen |= {check: [kept(value) for value in values] for check, values in self.seen.items()}
 
 
 def share(
@@ -64,16 +64,9 @@ def share(
     os.close(tokens)
     answer, answers = os.pipe()
     parent = os.getpid()
-    try:
+    pid: int | None = None
+    with contextlib.suppress(OSError):  # no room for another process: all pieces are taken here
         pid = os.fork()
-    except OSError:  # no room for another process
-        pid = -1
-    if pid == -1:
-        for end in (left, answer, answers):
-            os.close(end)
-        for place in range(count):
-            work(place)
-        return Record([], {}, {}, {})
     if pid == 0:
         status = 1
         try:
@@ -91,7 +84,7 @@ def share(
         finally:
             os._exit(status)  # an exception here must not climb into the code that the other process runs
     os.close(answers)
-    done = 0
+    done, status = 0, 1
     with os.fdopen(answer, "rb") as pipe, os.fdopen(left, "rb", buffering=0) as pieces:
         try:
             while pieces.read(1):
@@ -99,11 +92,13 @@ def share(
                 done += 1
             body = pipe.read()
         except BaseException:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGINT)  # which lets it end its workers
+            if pid is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGINT)  # which lets it end its workers
             raise
         finally:
-            _, status = os.waitpid(pid, 0)
+            if pid is not None:
+                _, status = os.waitpid(pid, 0)
     if status == 0:
         return msgspec.msgpack.decode(body, type=Record)
     for place in range(done, count):
@@ -116,10 +111,3 @@ def _end_with(parent: int) -> None:
         from harness.worker.confine import die_with
 
         die_with(parent)
-
-
-def _packed(value: object) -> msgspec.Raw:
-    try:
-        return protocol.pack(value)
-    except protocol.ProtocolError as error:  # a handle, say; no known mistake is recognised by it
-        return protocol.pack(str(error))

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 
 import torch
 
+from harness.worker import protocol
 from harness.worker.client import Handle
 
 
@@ -54,6 +55,23 @@ def observe(value: object) -> None:
     log = _log.get()
     if log is not None:
         log.add(value)
+
+
+class _Nothing:
+    """What could not be kept: alike to nothing."""
+
+
+def keep(value: object) -> bytes:
+    """An observed value as bytes; none for one that is not data, such as a handle."""
+    try:
+        return bytes(protocol.pack(value))
+    except protocol.ProtocolError:
+        return b""
+
+
+def kept(data: bytes) -> object:
+    """The value that `keep` made bytes of, or something that is alike to nothing."""
+    return protocol.unpack(data) if data else _Nothing()
 
 
 def alike(first: object, second: object) -> bool:

@@ -15,11 +15,11 @@ import pytest
 from harness.authoring.variants import Variant
 from harness.bench import Bench
 from harness.diagnosis import Candidate, Diagnosis, Footprint
+from harness.observe import keep, kept
 from harness.oracle import Recording
 from harness.outcome import Message, Status
 from harness.plugin import Ended, info_of
 from harness.problem import Problem
-from harness.worker import protocol
 
 FILE = Path("recording") / "course.msgpack"  # in the course's folder
 
@@ -66,12 +66,8 @@ class RecordedDiagnosis(Diagnosis):
         seen = self.recorded[self.known.index(candidate)].checks.get(check, Seen())
         if seen.status is None or seen.message is None:
             return Footprint(None, [])
-        values = [protocol.unpack(self.values[place]) if self.values[place] else _Nothing() for place in seen.values]
+        values = [kept(self.values[place]) for place in seen.values]
         return Footprint(Ended(status=seen.status, message=seen.message, raised=seen.raised), values)
-
-
-class _Nothing:
-    """What could not be recorded: alike to nothing."""
 
 
 def read(root: Path) -> Recorded | None:
@@ -114,14 +110,7 @@ def record(
             footprint = live._run(candidate, info.id, bench, None)
             if footprint.ended is not None:
                 ended = footprint.ended
-                values = [places.setdefault(_packed(value), len(places)) for value in footprint.seen]
+                values = [places.setdefault(keep(value), len(places)) for value in footprint.seen]
                 mistake.checks[info.id] = Seen(ended.status, ended.message, ended.raised, values)
     tapes = {check: tape for check, tape in reference.tapes.items() if check not in left_out}
     return Recorded(Recording(reference.seed, tapes), mistakes, list(places))
-
-
-def _packed(value: object) -> bytes:
-    try:
-        return bytes(protocol.pack(value))
-    except protocol.ProtocolError:
-        return b""
