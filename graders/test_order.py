@@ -114,10 +114,10 @@ print(order_difference(model, tokenizer, FIRST, SECOND), (a - b).abs().max().ite
 )
 def test_difference(student, reference):
     difference = measure(student)
-    for n_layer in (1, 2):
+    # Both ways round: a maximum without the absolute value is right one way only.
+    for n_layer, texts in ((1, ((FIRST, SECOND), (SECOND, FIRST))), (2, ((FIRST[1:], SECOND[1:]),))):
         theirs, _ = pair(student, reference, n_layer)
-        # Both ways round: a maximum without the absolute value is right one way only.
-        for first, second in ((FIRST, SECOND), (SECOND, FIRST), (FIRST[1:], SECOND[1:])):
+        for first, second in texts:
             expected = own_difference(theirs, first, second)
             what = f"order_difference(model, tokenizer, {first!r}, {second!r}), n_layer={n_layer}"
             expect.number(difference(theirs, first, second), expected, atol=F64, what=what)
@@ -140,7 +140,7 @@ for n_layer in (1, 2, 3):
 def test_figures(student, reference):
     difference = measure(student)
     tokenizer = reference.gpt.CharTokenizer(POEM)
-    for n_layer, position in ((1, "learned"), (1, "none"), (2, "none"), (3, "learned"), (3, "none")):
+    for n_layer, position in ((1, "none"), (2, "learned"), (3, "none")):
         theirs, ours = pair(student, reference, n_layer, position)
         expected = reference.heads_positions.order_difference(ours, tokenizer, FIRST, SECOND)
         what = f"order_difference(model, tokenizer, FIRST, SECOND), n_layer={n_layer}, position={position!r}"
@@ -250,9 +250,8 @@ def test_blind(student, reference):
         at_least(seen, SIGHTED * scale, what="order_difference(model, tokenizer, FIRST, SECOND), n_layer=1")
         blind = blinded(student, theirs)
         name = str(dtype).removeprefix("torch.")
-        for text in SOME:
-            what = f"order_difference(without_positions(model), tokenizer, {FIRST!r}, {text!r}), {name}"
-            expect.number(difference(blind, FIRST, text), 0.0, atol=relative * scale, what=what)
+        what = f"order_difference(without_positions(model), tokenizer, {FIRST!r}, {SECOND!r}), {name}"
+        expect.number(difference(blind, FIRST, SECOND), 0.0, atol=relative * scale, what=what)
         # All orders at once, through the model alone: it is the model that must not see them.
         for text, value in zip(ORDERS, differences(blind, ORDERS, "without_positions(model)"), strict=True):
             what = f"without_positions(model)(idx)[0][:, -1], {FIRST!r} - {text!r}, {name}"
@@ -312,12 +311,16 @@ def test_deeper(student, reference):
         scale = float(logits(ours, FIRST).abs().max())
         blind = blinded(student, theirs)
         own = f"order_difference(without_positions(model), tokenizer, {FIRST!r}, {SECOND!r}), n_layer={n_layer}"
-        measured = [(SECOND, difference(blind, FIRST, SECOND), own)]
+        seen = difference(blind, FIRST, SECOND)
+        if n_layer == 1:  # only so that a figure of its own making does not pass; order.blind judges the model
+            expect.number(seen, 0.0, atol=BLIND[torch.float64] * scale, what=own)
+            continue
+        measured = [(SECOND, seen, own)]
         for text, value in zip(SOME, differences(blind, SOME, "without_positions(model)"), strict=True):
             what = f"without_positions(model)(idx)[0][:, -1], {FIRST!r} - {text!r}, n_layer={n_layer}"
             measured.append((text, value, what))
         for text, value, what in measured:
-            if n_layer == 1 or text == FIRST:
+            if text == FIRST:
                 expect.number(value, 0.0, atol=BLIND[torch.float64] * scale, what=what)
             else:
                 at_least(value, DEEPER * scale, what=what)
@@ -352,13 +355,11 @@ def test_table(student):
         else:
             at_least(row[1], 5e-4, what=f"{what}[1]")
         at_least(row[2], 1e-4, what=f"{what}[2]")
-        if n_layer == 2:  # between two that are compared
-            continue
-        own = expect.items(row_of(n_layer, 7), 3, what=f"order_row({n_layer}, seed=7)")
-        for column in (1, 2):
-            # The same seed gives the same numbers; two threads may sum in another order: float32 rounding, 1e-7.
-            expected = expect.real(own[column], what=f"order_row({n_layer}, seed=7)[{column}]")
-            expect.number(row[column], expected, atol=1e-6, what=f"{what}[{column}]")
+    own = expect.items(row_of(3, 7), 3, what="order_row(3, seed=7)")
+    for column in (1, 2):
+        # The same seed gives the same numbers; two threads may sum in another order: float32 rounding, 1e-7.
+        expected = expect.real(own[column], what=f"order_row(3, seed=7)[{column}]")
+        expect.number(rows[2][column], expected, atol=1e-6, what=f"order_table(seed=7)[2][{column}]")
     other = expect.items(row_of(1, 8), 3, what="order_row(1, seed=8)")
     changed = expect.real(other[2], what="order_row(1, seed=8)[2]")
     before = expect.real(rows[0][2], what="order_table(seed=7)[0][2]")

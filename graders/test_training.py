@@ -75,10 +75,17 @@ def state(model):
 # split_poems
 
 
-def split(student, poems, *args, **kwargs):
-    """The titles of both lists of split_poems, after making sure that the poems in them are whole."""
-    handles = [student.corpus.Poem(title, "anon", text) for title, text in poems.items()]
-    both = expect.items(function(student.corpus, "split_poems")(handles, *args, **kwargs), 2, what="split_poems(poems)")
+def made(student, poems):
+    """The poems as objects of the submission."""
+    return [student.corpus.Poem(title, "anon", text) for title, text in poems.items()]
+
+
+def split(student, handles, poems, *args):
+    """The titles of both lists of split_poems, after making sure that the poems in them are whole.
+
+    `poems` holds the texts, by title; those that it lacks are not looked at.
+    """
+    both = expect.items(function(student.corpus, "split_poems")(handles, *args), 2, what="split_poems(poems)")
     titles = []
     for part, what in zip(both, ("split_poems(poems)[0]", "split_poems(poems)[1]"), strict=True):
         expect.true(
@@ -92,7 +99,8 @@ def split(student, poems, *args, **kwargs):
         kept = [expect.handle(poem, what=f"{what}[0]") for poem in part]
         titles.append([str(poem.title) for poem in kept])
         for poem, title in zip(kept, titles[-1], strict=True):
-            expect.equal(poem.text, poems.get(title, ""), what=f"{what}[0].text")
+            if title in poems:
+                expect.equal(poem.text, poems[title], what=f"{what}[0].text")
     return titles
 
 
@@ -115,9 +123,9 @@ print({poem.title for poem in training} & {poem.title for poem in validation} or
 """,
 )
 def test_split(student):
-    for count, fraction, aside in ((23, 0.25, 6), (12, 0.3, 4), (3, 0.1, 1), (31, 0.1, 3)):
+    for count, fraction, aside in ((11, 0.25, 3), (7, 0.3, 2), (3, 0.1, 1)):  # rounded up, rounded down, at least 1
         poems = anthology(count)
-        training, validation = split(student, poems, fraction)
+        training, validation = split(student, made(student, poems), poems, fraction)
         what = f"split_poems(poems, {fraction}), len(poems) = {count}"
         expect.equal(len(validation), aside, what=f"len({what}[1])")
         expect.equal(len(set(training) & set(validation)), 0, what=f"len(set({what}[0]) & set({what}[1]))")
@@ -139,8 +147,8 @@ for seed in (0, 0, 1): print(*sorted(int(poem.title) for poem in split_poems(poe
 )
 def test_split_seed(student):
     poems = anthology(23)
-    names = list(poems)
-    asides = [sorted(split(student, poems, 0.25, seed)[1]) for seed in (0, 1, 2, 0)]
+    names, handles = list(poems), made(student, poems)
+    asides = [sorted(split(student, handles, {}, 0.25, seed)[1]) for seed in (0, 1, 2, 0)]
     expect.equal(asides[3], asides[0], what="split_poems(poems, 0.25, 0)[1]")
     expect.equal(len(asides[0]), 6, what="len(split_poems(poems, 0.25, 0)[1])")
     different = len({tuple(aside) for aside in asides})
@@ -410,13 +418,13 @@ def poems(student, draw, length=200):
     "training.learns",
     title="A short training run: the loss falls, in training and in validation",
     points=1,
-    hint="A hundred steps are enough for a text of 8 characters in a circle. If the loss stays, look at what the model "
+    hint="Thirty steps are enough for a text of 8 characters in a circle. If the loss stays, look at what the model "
     "is asked for (cut_windows) and at what the step does.",
     reproduce="""
 import torch; from corpus import Data; from gpt import CharTokenizer; from train import *
 text = torch.arange(8).repeat(25); data = Data(CharTokenizer("abcdefgh"), text, text[:41])
-sizes = dict(n_layer=1, n_head=2, n_embd=8, block_size=8, batch_size=4, dropout=0.0, learning_rate=1e-2)
-model, history = train(Settings(steps=110, evaluate_every=110, **sizes), data)
+sizes = dict(n_layer=1, n_head=2, n_embd=8, block_size=8, batch_size=4, dropout=0.0, learning_rate=5e-2)
+model, history = train(Settings(steps=30, evaluate_every=30, **sizes), data)
 print(history.last < 0.6 * history.training[0])  # True
 """,
 )
@@ -424,19 +432,20 @@ def test_learns(student, draw):
     data = poems(student, draw)
     run_once, Settings = function(student.compare, "run_once"), student.train.Settings
     what = "run_once(settings, data)"
+    sizes = SMALL | {"learning_rate": 5e-2}  # with thirty steps the losses are 0.5 and 0.002, over six seeds
     first, last = (
-        measured(run_once(Settings(steps=steps, n_head=2, evaluate_every=steps, **SMALL), data), what)
-        for steps in (1, 110)
+        measured(run_once(Settings(steps=steps, n_head=2, evaluate_every=steps, **sizes), data), what)
+        for steps in (1, 30)
     )
     start = math.log(8)  # what guessing evenly costs, and what an untrained model says
     expect.number(first["training_loss"], start, atol=0.1, what=f'{what}["training_loss"], steps = 1')
     for name in ("training_loss", "validation_loss"):
-        value = expect.real(last[name], what=f'{what}["{name}"], steps = 110')
+        value = expect.real(last[name], what=f'{what}["{name}"], steps = 30')
         expect.true(
             0.0 <= value < FALLS * start,
             "training.learns.falls",
             "{what} is {actual}; it should be {expected}.",
-            what=f'{what}["{name}"], steps = 110',
+            what=f'{what}["{name}"], steps = 30',
             expected=f"< {FALLS * start:.2f}",
             actual=f"{value:.2f}",
         )
@@ -508,16 +517,16 @@ for row in rows: print(row == run_once(replace(settings, n_head=row["n_head"]), 
 )
 def test_compare_rows(student, draw):
     data = poems(student, draw)
-    shared = {"steps": 3, **SMALL}
+    shared = {"steps": 2, **SMALL}
     run_once = function(student.compare, "run_once")
     expected = [
         run_once(student.train.Settings(**shared, n_head=n_head, seed=seed), data)
         for seed in (3, 5)
-        for n_head in (1, 2, 4)
+        for n_head in (1, 4)
     ]
     settings = student.train.Settings(**shared)
-    answer = function(student.compare, "compare")(data, settings, "n_head", (1, 2, 4), (3, 5))
-    rows = expect.items(answer, 6, what="compare(data, settings, name, values, seeds)")
+    answer = function(student.compare, "compare")(data, settings, "n_head", (1, 4), (3, 5))
+    rows = expect.items(answer, 4, what="compare(data, settings, name, values, seeds)")
     for i, (row, wanted) in enumerate(zip(rows, expected, strict=True)):
         what = f"compare(data, settings, name, values, seeds)[{i}]"
         row, wanted = measured(row, what), measured(wanted, what)

@@ -86,6 +86,11 @@ class _Prepared:
 
 _prepared: _Prepared | None = None
 
+# SIGPIPE and SIGXFSZ stay ignored, as Python has them, so that they show as exceptions.
+_RESET_SIGNALS = sorted(
+    set(signal.Signals) - {getattr(signal, name, None) for name in ("SIGKILL", "SIGSTOP", "SIGPIPE", "SIGXFSZ")}
+)
+
 
 def prepare(sandbox: bool = True) -> None:
     """Do once, in the zygote, what need not be done in every worker: load libraries, find paths, compile the
@@ -216,8 +221,7 @@ def _leave_session() -> None:
     if os.getsid(0) != os.getpid():  # a spawned worker may lead a session already
         os.setsid()
     signal.set_wakeup_fd(-1)
-    # SIGPIPE and SIGXFSZ stay ignored, as Python has them, so that they show as exceptions.
-    for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}:
+    for number in _RESET_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_DFL:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

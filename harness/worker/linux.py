@@ -27,6 +27,8 @@ SECCOMP_MODE_FILTER = 2
 CAP_KILL = 5
 CAP_SETUID = 7
 
+MADV_COLLAPSE = 25
+
 CLOSE_RANGE = 436  # this and the next are the same on every architecture
 LANDLOCK_CREATE_RULESET = 444
 LANDLOCK_VERSION = 1  # flag: answer the ABI instead of making a ruleset
@@ -116,6 +118,26 @@ def replace_environment(values: Mapping[str, str]) -> None:
 def _after_name(file: str) -> list[str]:
     """The fields of a file of /proc/self that follow the program's name, which may hold blanks."""
     return Path("/proc/self", file).read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+
+
+def use_huge_pages() -> None:
+    """Move the memory of this process into huge pages, as far as the kernel (6.1) can.
+
+    A fork copies the page table, and an ending process takes its own apart: with torch's heap in huge pages both take
+    a quarter of the time, or less.
+    """
+    try:
+        size = int(Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").read_text(encoding="ascii"))
+    except FileNotFoundError:
+        return
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+        addresses, rights, _, _, _, *name = line.split(maxsplit=5)
+        if rights != "rw-p" or name not in ([], ["[heap]"]):
+            continue
+        start, end = (int(address, 16) for address in addresses.split("-"))
+        for place in range(-(-start // size) * size, end - size + 1, size):
+            # Where it cannot, for want of memory or of pages to move, all stays as it was.
+            libc().madvise(ctypes.c_void_p(place), ctypes.c_size_t(size), MADV_COLLAPSE)
 
 
 def set_capabilities(effective: int, permitted: int) -> None:

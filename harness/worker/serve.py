@@ -59,7 +59,6 @@ def become_worker(home: Path, channel: socket.socket, output: socket.socket, lim
     root = Path(__file__).resolve().parents[2]
     kept = [entry for entry in sys.path if entry and Path(entry).resolve() != root]
     sys.path[:] = [str(home / SUBMISSION), *kept]
-    importlib.invalidate_caches()
     warnings.resetwarnings()
     for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
         warnings.simplefilter("ignore", category)  # Python's own defaults, whatever -W this process was started with
@@ -106,12 +105,19 @@ def _length(frame: bytearray) -> int:
     return int.from_bytes(frame[: protocol.HEADER])
 
 
+# What the files of a course import from the standard library, torch's own imports aside.
+_USUAL = ("argparse", "csv", "json", "random", "statistics")
+
+
 def warm_up() -> None:
     """What a first use would cost every worker again, done once before the fork."""
+    for name in _USUAL:
+        importlib.import_module(name)
     layer = torch.nn.Linear(2, 2)
     layer(torch.zeros(1, 2)).sum().backward()
     torch.nn.functional.softmax(torch.zeros(1, 2, dtype=torch.float64), dim=-1).numpy()
     importlib.import_module("numpy.random")  # numpy loads it when it is first asked, in every worker anew
+    importlib.invalidate_caches()  # what the judge's own imports left there
     gc.freeze()  # a forked worker that collects garbage would copy every page of torch's heap
 
 

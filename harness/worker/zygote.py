@@ -82,6 +82,8 @@ def _obey(controls: Sequence[socket.socket], sandbox: bool, homes_of: dict[int, 
             linux.replace_environment(confine.environment(tempfile.gettempdir()))
         serve.warm_up()
         confine.prepare(sandbox=sandbox)
+        if sys.platform == "linux":
+            linux.use_huge_pages()
     except confine.ConfinementError as error:
         for control in controls:
             control.sendall(_encode(str(error)))
