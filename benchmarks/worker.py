@@ -1,7 +1,7 @@
 """What a confined worker costs beside `import torch`: fork, confinement, and the import of the reference's files.
 
 All files of the reference are imported, more than any exercise needs; a worker with those of the core exercises is
-shown beside it.
+shown beside it. The process that forks workers has got ready for many of them, as it does for a class.
 
     python benchmarks/worker.py [--rounds N]
 
@@ -48,7 +48,7 @@ def main() -> int:
 
     torch_import.import_torch()
 
-    (launcher,) = launch.launchers("fork", "sandbox")
+    (launcher,) = launch.launchers("fork", "sandbox", many=True)
     core = ("gpt.py", "rope.py", "heads_positions.py")
     every = sorted(path.name for path in (ROOT / "reference").glob("*.py"))
     imports, workers, memory, small = [], [], [], []

@@ -175,7 +175,7 @@ def main() -> None:
     import_torch()
     from harness.worker import launch
 
-    (launcher,) = launch.launchers(launch.best_start_method(), sys.argv[1])
+    (launcher,) = launch.launchers(launch.best_start_method(), sys.argv[1], many=True)
     # Only now: workers inherit what this process held when the zygote was forked, seeds too.
     course = read_course(Path(sys.argv[2]) / "graders")
     from harness import session

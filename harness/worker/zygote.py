@@ -29,12 +29,13 @@ BROKEN = 70  # exit status of a worker whose own code raised: the submission bro
 _encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.Decoder(tuple[str, str | int, bytes]).decode
 
 
-def start(*, sandbox: bool, count: int = 1) -> tuple[int, list[socket.socket]]:
+def start(*, sandbox: bool, count: int = 1, many: bool = False) -> tuple[int, list[socket.socket]]:
     """Fork a zygote from this process, which has imported torch and run nothing on two threads.
 
     Args:
         sandbox: confine the workers with Landlock and seccomp, not only with what any POSIX system has.
         count: make so many zygotes, each a fork of the first once that is ready.
+        many: get ready for many workers.
 
     Returns:
         The first one's process id, and for each the socket on which a launcher commands it. The first message on it
@@ -47,18 +48,18 @@ def start(*, sandbox: bool, count: int = 1) -> tuple[int, list[socket.socket]]:
     if pid == 0:
         for end in ours:
             end.close()
-        _run(theirs, sandbox)
+        _run(theirs, sandbox, many)
     for end in theirs:
         end.close()
     return pid, list(ours)
 
 
-def _run(controls: Sequence[socket.socket], sandbox: bool) -> NoReturn:
+def _run(controls: Sequence[socket.socket], sandbox: bool, many: bool) -> NoReturn:
     """Obey the judge until its end of the socket is closed. No signal tells of that: it would leave no time to tidy."""
     homes_of: dict[int, Path] = {}  # of the workers that have not been ended
     try:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the judge is gone before it had an answer
-            _obey(controls, sandbox, homes_of)
+            _obey(controls, sandbox, many, homes_of)
     except BaseException:
         traceback.print_exc()
         raise
@@ -69,7 +70,7 @@ def _run(controls: Sequence[socket.socket], sandbox: bool) -> NoReturn:
         os._exit(0)  # nothing must climb into the judge's code, which this process inherited
 
 
-def _obey(controls: Sequence[socket.socket], sandbox: bool, homes_of: dict[int, Path]) -> None:
+def _obey(controls: Sequence[socket.socket], sandbox: bool, many: bool, homes_of: dict[int, Path]) -> None:
     """Get ready, become as many zygotes as there are sockets, and obey what comes over this one's.
 
     `fork HOME LIMITS` (with two descriptors) answers a process id, `end PID` kills and answers how it had ended.
@@ -82,7 +83,7 @@ def _obey(controls: Sequence[socket.socket], sandbox: bool, homes_of: dict[int, 
             linux.replace_environment(confine.environment(tempfile.gettempdir()))
         serve.warm_up()
         confine.prepare(sandbox=sandbox)
-        if sys.platform == "linux":
+        if many and sys.platform == "linux":
             linux.use_huge_pages()
     except confine.ConfinementError as error:
         for control in controls:
