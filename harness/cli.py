@@ -334,6 +334,7 @@ def run(arguments: list[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     try:
         status: Any = main.main(arguments, prog_name="grade.py", standalone_mode=False)
+        sys.stdout.flush()  # here, where a full disk behind it can be told
     except Problem as problem:
         click.echo(f"grade.py: {problem.what}", err=True)
         if problem.help:

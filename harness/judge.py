@@ -214,4 +214,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    from harness.leaving import leave
+
     main()
+    leave(0)
