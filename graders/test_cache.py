@@ -265,8 +265,8 @@ print((model(idx)[0] - steps).abs().max())  # 0, but for rounding
 )
 def test_learned(student, reference, draw):
     gpt, _ = model(student, reference, "learned")
-    idx = draw.integers(0, V, 3, 5)
-    steps = [1] * 5
+    idx = draw.integers(0, V, 3, 4)
+    steps = [1] * 4
     whole = one_pass(gpt, idx)
     reads_on(gpt, idx, whole, steps, atol=F64)
     alone = in_pieces(gpt, idx[1:2], steps)
@@ -290,8 +290,7 @@ def test_pieces(student, reference, draw):
     gpt, _ = model(student, reference, "learned")
     idx = draw.integers(0, V, 2, 9)
     whole = one_pass(gpt, idx)
-    for lengths in ((4, 5), (1, 3, 5)):
-        reads_on(gpt, idx, whole, lengths, atol=F64)
+    reads_on(gpt, idx, whole, (1, 3, 5), atol=F64)
 
 
 @check(
@@ -338,7 +337,7 @@ def test_rope(student, reference, draw):
     attention = layer(student, "CachedRotaryAttention", draw)
     x = draw.normal(2, 6, C, dtype=torch.float64)
     gpt, _ = model(student, reference, "rope")
-    idx = draw.integers(0, V, 2, 4)
+    idx = draw.integers(0, V, 2, 3)
     wholes = []
     for start in (0, 30):
         cache, steps, t = empty(student, start), [], 0
@@ -350,4 +349,4 @@ def test_rope(student, reference, draw):
         expect.same(wholes[-1], torch.cat(steps, dim=1), atol=TURNED, what=what)
     # What is turned twice, or not at all, is as wrong in one pass as in pieces: distances show it.
     expect.same(*wholes, atol=TURNED, what="forward(x, KeyValueCache(0)), forward(x, KeyValueCache(30))")
-    reads_on(gpt, idx, one_pass(gpt, idx), [1] * 4, atol=TURNED)
+    reads_on(gpt, idx, one_pass(gpt, idx), [1] * 3, atol=TURNED)
