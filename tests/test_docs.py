@@ -45,7 +45,7 @@ def test_the_readme_grades_with_one_command() -> None:
 
 def test_ci_and_the_workflow_run_the_same_checks() -> None:
     steps = re.findall(r"^step '(.*)'$", read(".ci/run"), re.MULTILINE)
-    assert len(steps) == 5
+    assert len(steps) == 6
     workflow = re.findall(r"run: (.*)$", read(".github/workflows/ci.yml"), re.MULTILINE)
     assert set(steps) <= set(workflow)
 

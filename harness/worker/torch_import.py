@@ -13,6 +13,7 @@ import sys
 from types import ModuleType
 
 _COMPILER = "torch._dynamo"
+_OBJECTS = 20_000  # new ones before garbage is collected; after Python's 700, one check would do so several times
 
 
 def import_torch() -> None:
@@ -26,6 +27,7 @@ def import_torch() -> None:
     torch.set_num_threads(1)
     leave_compiler_out()
     gc.freeze()  # what is there now stays; walking it would cost, and in a fork copy, every page of it
+    gc.set_threshold(_OBJECTS)
     if collecting:
         gc.enable()
 
