@@ -1,7 +1,8 @@
 """What a confined worker costs beside `import torch`: fork, confinement, and the import of the reference's files.
 
 The files are those of the core exercises. A worker is made for one exercise and imports what that needs; one that
-imports every file of the reference, more than any exercise needs, is shown beside it. The process that forks workers has got ready for many of them, as it does for a class.
+imports every file of the reference, more than any exercise needs, is shown beside it. The process that forks workers
+has got ready for many of them, as it does for a class.
 
     python benchmarks/worker.py [--rounds N]
 

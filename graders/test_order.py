@@ -166,7 +166,8 @@ def test_mode(student, reference):
     for mode in (True, False):
         theirs.train(mode)  # without dropout both modes give the same numbers
         what = f"order_difference(model, tokenizer, FIRST, SECOND), training={mode}"
-        expect.number(difference(theirs, FIRST, SECOND), expected, atol=F64, what=what)
+        with expect.on_the_way("order.difference"):
+            expect.number(difference(theirs, FIRST, SECOND), expected, atol=F64, what=what)
         expect.equal(theirs.training, mode, what="order_difference(model, tokenizer, FIRST, SECOND); model.training")
 
 
@@ -220,7 +221,8 @@ print(before, model.pos_emb.weight.abs().sum().item())  # the same number twice,
 def test_untouched(student, reference):
     theirs, expected, before = emptied(student, reference)
     blind = logits(blinded(student, theirs), FIRST, what="without_positions(model)(idx)[0]")
-    expect.close(blind, expected, atol=F64, what="without_positions(model)(idx)[0]")
+    with expect.on_the_way("order.without-positions"):
+        expect.close(blind, expected, atol=F64, what="without_positions(model)(idx)[0]")
     after = logits(theirs, FIRST)
     expect.same(before, after, atol=0.0, what="without_positions(model); model(idx)[0]")
 

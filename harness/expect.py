@@ -7,7 +7,8 @@ its own fault. Numbers are compared here, in the judge, on copies.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 import torch
@@ -168,6 +169,18 @@ def varies(first: torch.Tensor, second: torch.Tensor, *, by: float, what: str) -
             tolerance=by,
             error=error,
         )
+
+
+@contextmanager
+def on_the_way(check: str) -> Iterator[None]:
+    """For what a check must establish before it comes to its own matter: what fails within is judged by `check`, and
+    the hint says so."""
+    try:
+        yield
+    except Stop as stop:
+        if stop.status is Status.FAILED and stop.hint is None:
+            stop.hint = message("expect.on-the-way", check=check)
+        raise
 
 
 def true(condition: bool, id: str, sentence: str, *, what: str, expected: str, actual: str) -> None:

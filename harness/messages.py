@@ -58,6 +58,8 @@ ENGLISH = {
     "expect.number-close": "{what} is {actual}; it should be {expected}.",
     "expect.equal": "{what} is {actual}; it should be {expected}.",
     "expect.same": "There should be no difference here, but there is one, first at {where}: {what}.",
+    "expect.on-the-way": "This check is about something else, but what it needs for that is wrong already. {check} "
+    "judges it: look there first.",
     "expect.varies": "There should be a difference here, but there is none: {what}.",
     "expect.raises": "{what} should raise {expected}; it returned {actual}.",
     "expect.raises-kind": "{what} should raise {expected}; it raised {actual}.",

@@ -68,8 +68,8 @@ def launchers(method: str, isolation: str, count: int = 1, *, many: bool = False
     """Launchers that can be used at the same time, by name, `fork` or `spawn`. Close the first one last.
 
     Call it right after `import torch` and before anything is imported that a submission must not find in its memory: a
-    zygote inherits all that this process holds. With `many`, which is for dozens of workers, it takes a third of a second
-    more to get ready and makes each of them in a third of the time.
+    zygote inherits all that this process holds. With `many`, which is for dozens of workers, getting ready takes a
+    third of a second more, and making each of them a third of the time.
     """
     if method == "spawn":
         return [SpawnLauncher(isolation) for _ in range(count)]
