@@ -101,6 +101,9 @@ ENGLISH = {
     # What is seen when a submission is packed.
     "pack.missing": "{file} is missing.",
     "pack.no-bonus": "{file} is not there; only bonus exercises ask for it.",
+    "pack.no-answers": "{file} is not there, so the quiz is not answered.",
+    "pack.not-answered": "{file} is as it was handed out: the quiz is not answered.",
+    "pack.handed-out": "Not packed, because the course has it: {files}.",
     "pack.not-written": "Not written yet: {function} in {file}.",
     "pack.unreadable": "Python cannot read {file}.",
     "pack.unreadable.line": "Python cannot read {file}, line {line}.",
