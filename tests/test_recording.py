@@ -156,6 +156,16 @@ def test_the_same_recording_has_the_same_bytes() -> None:
     assert recording.to_bytes(*small()) == recording.to_bytes(*small())
 
 
+@pytest.mark.parametrize("dtype", sorted(recording._DTYPES, key=str), ids=str)
+def test_a_tensor_of_every_dtype_is_read_back(dtype: torch.dtype, tmp_path: Path) -> None:
+    tensors, path = Tensors(), tmp_path / "one.safetensors"
+    for tensor in (torch.arange(6).reshape(2, 3).to(dtype), torch.ones((), dtype=dtype), torch.ones(0, 2, dtype=dtype)):
+        tree_of(tensor, tensors)
+    path.write_bytes(recording.to_bytes(Contents(0, {}, []), tensors))
+    there = Recorded(path)
+    assert all(bytes(pack(there.tensor(name))) == bytes(pack(it)) for name, it in tensors.by_name.items())
+
+
 def test_tensors_that_differ_in_dtype_shape_or_one_bit_are_kept_apart() -> None:
     tensors = Tensors()
     zero = torch.zeros(2, 2)
