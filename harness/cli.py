@@ -12,6 +12,7 @@ import importlib
 import io
 import os
 import platform
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -328,7 +329,22 @@ def template(course_folder: Path | None) -> int:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run a command line; returns the exit status. Every failure is one line on stderr, then what to do."""
+    """Run a command line; returns the exit status. Every failure is one line on stderr, then what to do.
+
+    Args:
+        arguments: by default those of this process, which then ends: whoever presses Ctrl-C again has been heard.
+    """
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            if arguments is None:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except KeyboardInterrupt:  # a second one, while the first was told
+        return 130
+
+
+def _run(arguments: list[str] | None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a pipe on Windows, say, may know neither ✓ nor 山
             stream.reconfigure(errors="replace")

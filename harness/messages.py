@@ -36,6 +36,7 @@ ENGLISH = {
     "out-of-memory": "{what} asked for more memory than a submission may have. Look at the shapes that are built "
     "there.",
     "crashed.import": "The Python process ended while {name}.py was imported ({ending}).",
+    "crashed.during": "The Python process ended during {what} ({ending}).",
     "crashed.call": "The Python process ended during this call ({ending}).",
     "blocked.protocol": "The submission wrote to the channel that carries its answers: {error}.",
     "answer.not-data": "{what} returned {got}, which cannot be compared with the expected value.",
