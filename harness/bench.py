@@ -9,6 +9,7 @@ from pathlib import Path
 from harness import files
 from harness.course import ROOT, Course
 from harness.grading import CheckInfo
+from harness.messages import message
 from harness.notebook import choose
 from harness.notebook.link import LeftOut, NotebookLink
 from harness.oracle import DRAW, Modules, ReferenceLink, check_seed
@@ -39,7 +40,7 @@ def _oracle(course: Course, seed: int) -> Link:
     if recorded is None:
         return ReferenceLink(reference_modules(course.root / "reference"))
     if seed != recorded.contents.seed:
-        raise Problem("This course holds the expected values of its own inputs only.", "Leave --seed away.")
+        raise Problem(message("problem.seed"), message("problem.seed.help"))
     return recording.RecordedLink(recorded)
 
 

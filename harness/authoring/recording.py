@@ -24,6 +24,7 @@ from harness.authoring.trees import Tensors
 from harness.authoring.variants import Variant
 from harness.bench import Bench
 from harness.diagnosis import Candidate, Diagnosis, Footprint
+from harness.messages import message
 from harness.observe import keep, kept
 from harness.oracle import Recording, ReplayLink
 from harness.outcome import Message, Status
@@ -181,7 +182,8 @@ def _telling_damage() -> Iterator[None]:
     try:
         yield
     except (SafetensorError, msgspec.DecodeError, protocol.ProtocolError, OSError) as error:
-        raise Problem(f"{FILE} is damaged: {error}", "Unpack the course's zip again.") from error
+        said = message("problem.recording", file=str(FILE), problem=str(error))
+        raise Problem(said, message("problem.recording.help")) from error
 
 
 def record(

@@ -18,7 +18,7 @@ from harness.outcome import Message
 from harness.packing import contents
 from harness.problem import Problem
 from harness.report import as_text
-from harness.submission import read_submission
+from harness.submission import read_submission, unread
 
 _LEFT_OUT = (".zip", ".html", ".pdf", ".pt", ".pth", ".ckpt")  # of the work's own making, and not graded
 
@@ -57,7 +57,10 @@ def pack(path: Path, out: Path, course: Course, words: Translator, *, anyway: bo
     handed_out = {name: _plain(data) for name, data in _template(course).items()}
     content = read_submission(path, expected, course.root).files
     if path.is_file() and path.suffix != ".zip":
-        content |= _beside(path, content[path.name], set(expected) - {quiz.SHEET})
+        try:
+            content |= _beside(path, content[path.name], set(expected) - {quiz.SHEET})
+        except OSError as error:
+            raise unread(path, error) from error
     notebook = choose.notebook_of(content, course.root)
     wanted = {name: data for name, data in content.items() if _is_wanted(name, notebook)}
     asked = {*expected, quiz.SHEET, notebook}
