@@ -9,9 +9,10 @@ from pathlib import Path
 from harness import files
 from harness.course import ROOT, Course
 from harness.grading import CheckInfo
+from harness.messages import message
 from harness.notebook import choose
 from harness.notebook.link import LeftOut, NotebookLink
-from harness.oracle import DRAW, Modules, ReferenceLink, ReplayLink, check_seed
+from harness.oracle import DRAW, Modules, ReferenceLink, check_seed
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.worker import objects
@@ -38,9 +39,9 @@ def _oracle(course: Course, seed: int) -> Link:
     recorded = recording.read(course.root)
     if recorded is None:
         return ReferenceLink(reference_modules(course.root / "reference"))
-    if seed != recorded.reference.seed:
-        raise Problem("This course holds the expected values of its own inputs only.", "Leave --seed away.")
-    return ReplayLink(recorded.reference)
+    if seed != recorded.contents.seed:
+        raise Problem(message("problem.seed"), message("problem.seed.help"))
+    return recording.RecordedLink(recorded)
 
 
 class Bench:

@@ -12,6 +12,7 @@ import importlib
 import io
 import os
 import platform
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +20,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness import VERSION
+from harness.messages import message
 from harness.problem import Problem
 
 if TYPE_CHECKING:
     from harness.bench import Bench
     from harness.course import Course
     from harness.i18n import Translator
+    from harness.outcome import Message
     from harness.report import Report
     from harness.submission import Submission
     from harness.worker.launch import Launcher
@@ -139,7 +142,7 @@ def grade(
 
     notebook = choose.notebook_of(submission.files, course.root)
     if feedback is not None and not notebook:
-        raise Problem("--feedback is for notebooks, and none is graded here.", "Give the path of the notebook.")
+        raise Problem(message("problem.no-notebook"), message("problem.no-notebook.help"))
     if sys.stderr.isatty():
         click.echo(words.ui("ui.loading"), err=True)
     bench, aside = _bench(submission, course, seed, isolation, start_method, lanes=len(chosen))
@@ -197,8 +200,8 @@ def _write(result: Report, path: Path) -> Problem | None:
     try:
         report.write(result, path)
     except OSError as error:
-        return Problem(f"The report could not be written to {path}: {error.strerror}.",
-                       "Name another place with --json FILE.")  # fmt: skip
+        said = message("problem.report-unwritten", path=str(path), problem=error.strerror or str(error))
+        return Problem(said, message("problem.report-unwritten.help"))
     return None
 
 
@@ -269,9 +272,11 @@ def show(path: Path, verbose: bool, lang: str | None) -> int:
     try:
         result = report.from_json(path.read_bytes())
     except OSError as error:
-        raise Problem(f"{path} cannot be read: {error.strerror}.", "Give the report that grading wrote.") from error
+        said = message("problem.report-unreadable", path=str(path), problem=error.strerror or str(error))
+        raise Problem(said, message("problem.report-unreadable.help")) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Problem(f"{path} is not a report of this version: {error}", "Grade the work again.") from error
+        said = message("problem.report-version", path=str(path), problem=str(error))
+        raise Problem(said, message("problem.report-version.help")) from error
     terminal.show(result, Console(highlight=False), verbose=verbose, words=words)
     return PASSED
 
@@ -328,7 +333,23 @@ def template(course_folder: Path | None) -> int:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run a command line; returns the exit status. Every failure is one line on stderr, then what to do."""
+    """Run a command line; returns the exit status. Every failure is one line on stderr, then what to do.
+
+    Args:
+        arguments: by default those of this process, which then ends: whoever presses Ctrl-C again has been heard.
+    """
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            if arguments is None:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except KeyboardInterrupt:  # a second one, while the first was told
+        return 130
+
+
+def _run(arguments: list[str] | None) -> int:
+    words = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a pipe on Windows, say, may know neither ✓ nor 山
             stream.reconfigure(errors="replace")
@@ -336,18 +357,21 @@ def run(arguments: list[str] | None = None) -> int:
         status: Any = main.main(arguments, prog_name="grade.py", standalone_mode=False)
         sys.stdout.flush()  # here, where a full disk behind it can be told
     except Problem as problem:
-        click.echo(f"grade.py: {problem.what}", err=True)
-        if problem.help:
-            click.echo(problem.help, err=True)
+        _tell(words, *problem.said)
         return NOT_GRADED
     except click.ClickException as error:
-        click.echo(f"grade.py: {error.format_message()}", err=True)
-        click.echo("`python grade.py grade --help` shows what can be asked.", err=True)
+        _tell(words, error, message("problem.usage.help"))
         return NOT_GRADED
     except OSError as error:  # a full disk behind standard output, say
         click.echo(f"grade.py: {error.strerror or error}", err=True)
         return NOT_GRADED
     except (KeyboardInterrupt, click.Abort):
-        click.echo("\ngrade.py: stopped.", err=True)
+        _tell(words, message("problem.stopped"))  # click has begun a line for it
         return 130
     return status if isinstance(status, int) else PASSED
+
+
+def _tell(arguments: list[str], *lines: str | Message | click.ClickException) -> None:
+    from harness import telling
+
+    telling.tell(arguments, *lines)

@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from harness.messages import message
 from harness.problem import Problem
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -141,11 +142,12 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return self.exercise
         names = [name.strip() for name in wanted.split(",") if name.strip()]
         known = [exercise.id for exercise in self.exercise]
+        help = message("problem.exercises", exercises=", ".join(known))
         for name in names:
             if name not in known:
-                raise Problem(f"There is no exercise {name!r}.", f"This course has: {', '.join(known)}.")
+                raise Problem(message("problem.no-exercise", name=repr(name)), help)
         if not names:
-            raise Problem("--exercise names no exercise.", f"This course has: {', '.join(known)}.")
+            raise Problem(message("problem.empty-exercise"), help)
         return tuple(exercise for exercise in self.exercise if exercise.id in names)
 
 

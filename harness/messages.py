@@ -36,6 +36,7 @@ ENGLISH = {
     "out-of-memory": "{what} asked for more memory than a submission may have. Look at the shapes that are built "
     "there.",
     "crashed.import": "The Python process ended while {name}.py was imported ({ending}).",
+    "crashed.during": "The Python process ended during {what} ({ending}).",
     "crashed.call": "The Python process ended during this call ({ending}).",
     "blocked.protocol": "The submission wrote to the channel that carries its answers: {error}.",
     "answer.not-data": "{what} returned {got}, which cannot be compared with the expected value.",
@@ -103,6 +104,9 @@ ENGLISH = {
     # What is seen when a submission is packed.
     "pack.missing": "{file} is missing.",
     "pack.no-bonus": "{file} is not there; only bonus exercises ask for it.",
+    "pack.no-answers": "{file} is not there, so the quiz is not answered.",
+    "pack.not-answered": "{file} is as it was handed out: the quiz is not answered.",
+    "pack.handed-out": "Not packed, because the course has it: {files}.",
     "pack.not-written": "Not written yet: {function} in {file}.",
     "pack.unreadable": "Python cannot read {file}.",
     "pack.unreadable.line": "Python cannot read {file}, line {line}.",
@@ -151,6 +155,40 @@ ENGLISH = {
     "{days} in all, at most {cap} %.",
     "late.points": "Handed in {late} after the due time: {rate} points for each day begun, {days} in all, "
     "at most {cap} points.",
+    # Why a command of a student's could do nothing, and what to do about it.
+    "problem.no-path": "There is no {path}.",
+    "problem.unreadable": "{path} could not be read: {problem}.",
+    "problem.not-py": "{path} is not a .py file.",
+    "problem.special": "{path} is neither a folder nor a file.",
+    "problem.give-work": "Give the folder (or the .py file) that holds your work.",
+    "problem.give-any": "Give a folder, one .py file, a notebook or a .zip.",
+    "problem.whole-disk": "Is this the folder of your work? Give the folder that holds gpt.py and the other files of "
+    "the course.",
+    "problem.no-exercise": "There is no exercise {name}.",
+    "problem.empty-exercise": "--exercise names no exercise.",
+    "problem.exercises": "This course has: {exercises}.",
+    "problem.no-notebook": "--feedback is for notebooks, and none is graded here.",
+    "problem.no-notebook.help": "Give the path of the notebook.",
+    "problem.seed": "This course holds the expected values of its own inputs only.",
+    "problem.seed.help": "Leave --seed away.",
+    "problem.recording": "{file} is damaged: {problem}",
+    "problem.recording.help": "Unpack the course's zip again.",
+    "problem.unwritten": "{path} could not be written: {problem}.",
+    "problem.unwritten.out": "Name another file with --out.",
+    "problem.report-unwritten": "The report could not be written to {path}: {problem}.",
+    "problem.report-unwritten.help": "Name another place with --json FILE.",
+    "problem.report-unreadable": "{path} cannot be read: {problem}.",
+    "problem.report-unreadable.help": "Give the report that grading wrote.",
+    "problem.report-version": "{path} is not a report of this version: {problem}",
+    "problem.report-version.help": "Grade the work again.",
+    "problem.report-newer": "The report has schema version {version}; this program reads versions up to {newest}.",
+    "problem.report-newer.help": "Use a newer headcheck to read it.",
+    "problem.report-unknown": "The report has schema version {version}, which this program does not know.",
+    "problem.report-unknown.help": "Was the file edited? Grade the submission again.",
+    "problem.no-option": "There is no option {option}.",
+    "problem.bad-value": "{option} does not take that value.",
+    "problem.usage.help": "`python grade.py grade --help` shows what can be asked.",
+    "problem.stopped": "stopped.",
 }
 
 # What the terminal says around all that.

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from harness import files, text
+from harness.messages import message
 from harness.outcome import UNDECIDED, Evidence, Frame, Message, Scalar, Status
 from harness.problem import Problem
 
@@ -246,14 +247,10 @@ def from_json(data: bytes) -> Report:
 def _foreign(version: str) -> Problem:
     number = re.match(r"\d+", version)
     if number is not None and int(number[0]) > int(SCHEMA_VERSION):
-        return Problem(
-            f"The report has schema version {version[:40]}; this program reads versions up to {SCHEMA_VERSION}.",
-            "Use a newer headcheck to read it.",
-        )
-    return Problem(
-        f"The report has schema version {version[:40]!r}, which this program does not know.",
-        "Was the file edited? Grade the submission again.",
-    )
+        said = message("problem.report-newer", version=version[:40], newest=SCHEMA_VERSION)
+        return Problem(said, message("problem.report-newer.help"))
+    said = message("problem.report-unknown", version=repr(version[:40]))
+    return Problem(said, message("problem.report-unknown.help"))
 
 
 def _from_draft(document: dict[str, Any]) -> dict[str, Any]:

@@ -50,8 +50,8 @@ class Unreadable(Problem):
         help: what to do next, at a command line.
     """
 
-    def __init__(self, said: Message, help: str = "") -> None:
-        super().__init__(said.render(), help)
+    def __init__(self, said: Message, help: str | Message = "") -> None:
+        super().__init__(said, help)
         self.message = said
 
 
@@ -73,7 +73,7 @@ class Budget:
         """
         self.files -= files
         self.bytes -= size
-        help = "Is this the folder of your work? Give the folder that holds gpt.py and the other files of the course."
+        help = message("problem.whole-disk")
         if self.files < 0:
             raise Unreadable(message("intake.too-many", what=self.what, limit=MAX_FILES), help)
         if self.bytes < 0:
@@ -97,9 +97,14 @@ def read_submission(path: Path, expected: tuple[str, ...], root: Path | None = N
     try:
         found, notes = _read(path, name, expected)
     except OSError as error:
-        raise Problem(f"{error.filename or path} could not be read: {error.strerror}.",
-                      "Give the folder (or the .py file) that holds your work.") from error  # fmt: skip
+        raise unread(path, error) from error
     return from_files(name, found, expected, notes, root)
+
+
+def unread(path: Path, error: OSError) -> Problem:
+    """What to say of a path that the system does not let us read."""
+    what, problem = str(error.filename or path), error.strerror or str(error)
+    return Problem(message("problem.unreadable", path=what, problem=problem), message("problem.give-work"))
 
 
 def _read(path: Path, name: str, expected: tuple[str, ...]) -> tuple[dict[str, bytes], list[Message]]:
@@ -113,14 +118,14 @@ def _read(path: Path, name: str, expected: tuple[str, ...]) -> tuple[dict[str, b
         found, notes = archives.read_zip(path, name, expected)
     elif path.is_file():
         if path.suffix not in (".py", ".ipynb"):
-            raise Problem(f"{path} is not a .py file.", "Give a folder, one .py file, a notebook or a .zip.")
+            raise Problem(message("problem.not-py", path=str(path)), message("problem.give-any"))
         if path.stat().st_size > MAX_BYTES:
             raise too_big(path.name)
         found = {path.name: path.read_bytes()}
     elif path.exists():
-        raise Problem(f"{path} is neither a folder nor a file.", "Give a folder, one .py file or a .zip.")
+        raise Problem(message("problem.special", path=str(path)), message("problem.give-any"))
     else:
-        raise Problem(f"There is no {path}.", "Give the folder (or the .py file) that holds your work.")
+        raise Problem(message("problem.no-path", path=str(path)), message("problem.give-work"))
     return found, notes
 
 

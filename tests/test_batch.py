@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -368,17 +369,36 @@ def test_the_folder_of_a_batch_that_was_killed_is_removed_by_the_next_and_no_oth
     assert other.stdout is not None
     theirs = Path(other.stdout.readline().strip())
     (theirs / "headcheck-x").mkdir()
-    (tmp_path / "headcheck-batch-somebody").mkdir()  # has no lock
-    for folder in (theirs, tmp_path / "headcheck-batch-somebody"):
-        _age(folder)
+    _age(theirs)
     ours = Scratch()
     assert theirs.is_dir() and ours.path.is_dir()  # its batch is alive
     other.kill()
     other.communicate()
     remove_abandoned()
-    assert sorted(tmp_path.iterdir()) == sorted([ours.path, tmp_path / "headcheck-batch-somebody"])
+    assert list(tmp_path.iterdir()) == [ours.path]
     ours.remove()
     assert not ours.path.exists()
+
+
+def test_folders_without_a_lock_are_removed_after_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch was killed while it made, or removed, its folder."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    hour = time.time() - 3600
+    outside = tmp_path / "outside"
+    for name in ("headcheck-batch-old/x", "headcheck-batch-new", "headcheck-batch-odd/.lock", "headcheck-x", "outside"):
+        (tmp_path / name).mkdir(parents=True)
+    (outside / "file").write_text("keep", encoding="utf-8")
+    (tmp_path / "headcheck-batch-file").write_text("", encoding="utf-8")
+    link = tmp_path / "headcheck-batch-link"
+    with contextlib.suppress(OSError):  # Windows needs a right for it
+        link.symlink_to(outside, target_is_directory=True)
+    before = {path.name for path in tmp_path.iterdir()}
+    for path in tmp_path.iterdir():
+        _age(path)
+    os.utime(tmp_path / "headcheck-batch-new", (hour, hour))
+    remove_abandoned()
+    assert before - {path.name for path in tmp_path.iterdir()} == {"headcheck-batch-old"}
+    assert (outside / "file").exists()
 
 
 def test_a_judge_that_takes_too_long_is_killed_and_the_next_order_starts_another(

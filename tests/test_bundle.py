@@ -9,20 +9,24 @@ from __future__ import annotations
 import gettext
 import hashlib
 import io
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from harness import report
-from harness.authoring.recording import FILE, Recorded
+from harness.authoring import recording
+from harness.authoring.recording import FILE
 from harness.authoring.template import find_regions
+from harness.authoring.trees import Tensors
 from harness.authoring.variants import load_variants
 from harness.course import ROOT, Course, read_course
 from harness.files import read_sources
@@ -124,8 +128,32 @@ def look_for_answers(content: dict[str, bytes], course: Course) -> None:
                 source = "\n".join(map(bare, function.source.splitlines()))
                 assert source.count("\n") < 2 or source not in joined, variant.id
     checks = "\n".join(text for name, text in texts.items() if name.startswith("graders/"))
-    recording = content[FILE.as_posix()]  # it has what the checks say, such as "model(idx) should be a tensor"
-    assert not [line for line in wanted if line.encode() in recording and line not in checks]
+    recorded = recorded_text(content[FILE.as_posix()])  # it has what the checks say, "model(idx) should be a tensor"
+    assert not [line for line in wanted if line in recorded and line not in checks]
+
+
+def recorded_text(data: bytes) -> str:
+    """All that can be read in a recording: its bytes as they are, and its texts without their escapes."""
+    told = json.loads(load_metadata(data)) if data else {}
+    return "\n".join([data.decode("utf-8", "replace"), *texts_in(told)])
+
+
+def load_metadata(data: bytes) -> str:
+    """The format is that of safetensors: eight bytes for the length of a JSON header, the header, the tensors."""
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    return str(header["__metadata__"]["recording"])
+
+
+def texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_in(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from texts_in(item)
 
 
 def contents_of(folder: Path) -> dict[str, bytes]:
@@ -148,6 +176,13 @@ def test_the_scan_finds_an_answer(bundle: Path, tmp_path: Path) -> None:
     for name, data in leaks.items():
         with pytest.raises(AssertionError):
             look_for_answers(content | {name: data}, small())
+    recorded = recording.read(tmp_path)
+    assert recorded is not None
+    recorded.contents.mistakes[0].hint = f'"quoted", {line}'
+    changed = recording.to_bytes(recorded.contents, Tensors())
+    assert f'"quoted", {line}' in recorded_text(changed)
+    with pytest.raises(AssertionError):
+        look_for_answers(content | {FILE.as_posix(): changed}, small())
 
 
 def test_no_line_of_an_answer_is_in_the_courses_own_files() -> None:
@@ -166,7 +201,8 @@ def test_no_line_of_an_answer_is_in_the_courses_own_bundle(whole: Path) -> None:
 
 def test_keys_and_hidden_checks_are_not_in_it(unzipped: Path) -> None:
     content = contents_of(unzipped)
-    graders = {name: data for name, data in content.items() if name.startswith(("graders/", "recording/"))}
+    graders = {name: data for name, data in content.items() if name.startswith("graders/")}
+    graders[FILE.as_posix()] = recorded_text(content[FILE.as_posix()]).encode()
     assert sorted(name for name in graders if name.endswith(".py")) == ["graders/test_pool.py"]
     for secret in (
         rb"pool\.padding(?!-counted)",
@@ -178,10 +214,11 @@ def test_keys_and_hidden_checks_are_not_in_it(unzipped: Path) -> None:
         rb"is lost",
     ):
         assert not [name for name, data in graders.items() if re.search(secret, data)], secret
-    recorded = msgspec.msgpack.decode(content[FILE.as_posix()], type=Recorded)
+    recorded = recording.read(unzipped)
+    assert recorded is not None
     shown = {"pool.values", "pool.short"}
-    assert set(recorded.reference.tapes) == shown
-    assert {check for mistake in recorded.mistakes for check in mistake.checks} <= shown
+    assert set(recorded.contents.tapes) == shown
+    assert {check for mistake in recorded.contents.mistakes for check in mistake.checks} <= shown
     left = read_course(unzipped / "graders")
     assert [exercise.id for exercise in left.exercise] == ["pool"] and left.hidden == ()
     assert left.late == small().late and left.seed == small().seed

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,38 @@ def test_a_path_that_is_not_there(command: Command) -> None:
     done = command.run("nowhere")
     assert done.status == 2
     assert done.stderr.startswith("grade.py: There is no nowhere.")
+
+
+# A command that is interrupted, and once more at the moment that is marked.
+INTERRUPTED_TWICE = """
+import atexit, os, signal, sys, threading
+import click
+from harness import cli
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit "ignore"
+interrupt = lambda: signal.raise_signal(signal.SIGINT)
+moment, sys.argv[1:] = sys.argv[1], ["interrupted"]
+if moment == "when it is told":
+    say = click.echo
+    click.echo = lambda *args, **kwargs: (say(*args, **kwargs), interrupt())
+if moment == "at the very end":
+    atexit.register(interrupt)
+
+@cli.main.command()
+def interrupted():
+    try:
+        interrupt()
+    finally:
+        if moment == "while it ends":
+            interrupt()
+
+sys.exit(cli.run())
+"""
+
+
+@pytest.mark.parametrize("moment", ["never", "while it ends", "when it is told", "at the very end"])
+def test_ctrl_c_twice_is_as_quiet_as_once(moment: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_TWICE, moment], cwd=ROOT, capture_output=True, encoding="utf-8", check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "grade.py: stopped.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -266,6 +267,25 @@ def test_folders_whose_names_fall_together_in_a_zip(tmp_path: Path) -> None:
     export("gradescope", tmp_path / "class", tmp_path / "out.zip", Options())
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         assert len({name.casefold() for name in archive.namelist()}) == 3
+
+
+def test_a_single_report_becomes_results_json_and_no_zip(tmp_path: Path) -> None:
+    folder = results(tmp_path, *two()) / "s01"
+    roster = tmp_path / "roster.csv"
+    for single in (folder, folder / "report.json"):
+        out = tmp_path / "results.json"
+        export("gradescope", single, out, Options(out_of=Decimal(100)))
+        document = json.loads(out.read_bytes())
+        assert document["score"] == 100 and len(document["tests"]) == 4
+    export("gradescope", folder, tmp_path / "one.zip", Options())
+    with zipfile.ZipFile(tmp_path / "one.zip") as archive:
+        assert len(archive.namelist()) == 1
+    roster.write_text("id,name\nsomebody,Else\n", encoding="utf-8")
+    with pytest.raises(Problem, match="nobody in the roster"):
+        export("gradescope", folder, out, Options(roster=roster))
+    shutil.rmtree(tmp_path / "class" / "s02")
+    export("gradescope", tmp_path / "class", out, Options())  # a class of one is a class
+    assert zipfile.is_zipfile(out)
 
 
 # The commands

@@ -81,6 +81,60 @@ def test_what_is_not_written_yet_is_told(tmp_path: Path, command: Command) -> No
     assert "Not written" not in in_japanese.stdout
 
 
+QUIZ = "quiz_answers.toml"
+
+
+def test_what_is_judged_and_what_is_the_students_own_is_packed_and_nothing_else(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    shutil.copytree(TEMPLATE, work, ignore=shutil.ignore_patterns("__pycache__"))
+    (work / "helpers").mkdir()
+    for name in ("my_layers.py", "helpers/__init__.py", "helpers/rope.py", "runs.csv", "notes.md"):
+        (work / name).write_text("x = 1\n", encoding="utf-8")
+    (work / "data" / "mine.txt").write_text("a poem\n", encoding="utf-8")
+    poems = (work / "data" / "poems.txt").read_bytes()
+    (work / "data" / "poems.txt").write_bytes(poems.replace(b"\n", b"\r\n"))  # as git may do on Windows
+    packed = pack(work, tmp_path / "out.zip", read_course(), ENGLISH)
+    code = {path.name for path in TEMPLATE.glob("*.py")}
+    own = {"my_layers.py", "helpers/__init__.py", "helpers/rope.py", "runs.csv", "notes.md", "data/mine.txt"}
+    assert set(packed.names) == code | own | {QUIZ}
+    assert f"{QUIZ} is as it was handed out: the quiz is not answered." in said(packed.notes)
+    told = "Not packed, because the course has it: data/README.md, data/poems.txt, data/small.safetensors."
+    assert told in said(packed.notes)
+
+    (work / "data" / "poems.txt").write_bytes(poems + b"more\n")
+    (work / QUIZ).write_text('heads = "b"\n', encoding="utf-8")
+    packed = pack(work, tmp_path / "out.zip", read_course(), ENGLISH)
+    assert "data/poems.txt" in packed.names and not any("quiz" in note for note in said(packed.notes))
+    (work / QUIZ).unlink()
+    packed = pack(work, tmp_path / "out.zip", read_course(), ENGLISH)
+    assert sum(QUIZ in note for note in said(packed.notes)) == 1
+
+
+def test_a_students_course_does_not_know_the_quiz_but_packs_it(work: Path, tmp_path: Path) -> None:
+    """`bundled = false` takes the exercise out of course.toml; the sheet is still in the template."""
+    course = read_course()
+    course = msgspec.structs.replace(course, exercise=tuple(e for e in course.exercise if e.bundled))
+    (work / QUIZ).unlink(missing_ok=True)
+    packed = pack(work, tmp_path / "out.zip", course, ENGLISH)
+    assert f"{QUIZ} is not there, so the quiz is not answered." in said(packed.notes)
+    shutil.copyfile(TEMPLATE / QUIZ, work / QUIZ)
+    assert QUIZ in pack(work, tmp_path / "out.zip", course, ENGLISH).names
+
+
+def test_a_single_notebook_brings_the_quiz_and_its_own_modules(tmp_path: Path) -> None:
+    code = as_notebook(["import torch, mine\n%time", "from gpt import GPT"])
+    (tmp_path / "a.ipynb").write_bytes(code)
+    for name, text in {"mine.py": "from deeper.part import x\nimport deep\n", "deep.py": "import mine\n", "gpt.py": "",
+                       "other.py": "", QUIZ: 'heads = "b"\n'}.items():  # fmt: skip
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    packed = pack(tmp_path / "a.ipynb", tmp_path / "out.zip", read_course(), ENGLISH)
+    assert packed.names == ["a.ipynb", "deep.py", "mine.py", QUIZ]
+    assert read_submission(tmp_path / "out.zip", ("gpt.py",)).files.keys() == set(packed.names)
+    (tmp_path / QUIZ).unlink()
+    packed = pack(tmp_path / "a.ipynb", tmp_path / "out.zip", read_course(), ENGLISH)
+    assert f"{QUIZ} is not there, so the quiz is not answered." in said(packed.notes)
+
+
 def test_files_that_are_not_python_go_in_unread(tmp_path: Path) -> None:
     course = read_course()
     quiz = Exercise(id="quiz", title="Quiz", files=("answers.toml",))
@@ -98,7 +152,8 @@ def test_a_notebook_goes_in_without_its_outputs(tmp_path: Path) -> None:
     (tmp_path / "a.ipynb").write_text(json.dumps(document), encoding="utf-8")
     packed = pack(tmp_path / "a.ipynb", tmp_path / "out.zip", read_course(), ENGLISH)
     assert packed.names == ["a.ipynb"]
-    assert said(packed.notes) == ["Not written yet: f in a.ipynb, cell 2."]
+    no_quiz = f"{QUIZ} is not there, so the quiz is not answered."
+    assert said(packed.notes) == [no_quiz, "Not written yet: f in a.ipynb, cell 2."]
     kept = read_submission(tmp_path / "out.zip", ()).files["a.ipynb"]
     assert b"secret" not in kept and json.loads(kept)["cells"][0]["source"] == "x = 1"
 

@@ -245,7 +245,7 @@ def test_the_survey_agrees_with_msgspec_on_what_one_value_is(value: object) -> N
 
 def tensor_bytes(dtype: object, shape: object, data: object) -> bytes:
     body = msgspec.msgpack.encode((dtype, shape, data))
-    return msgspec.msgpack.encode(msgspec.msgpack.Ext(protocol._TENSOR, body))
+    return msgspec.msgpack.encode(msgspec.msgpack.Ext(protocol.TENSOR, body))
 
 
 @pytest.mark.parametrize(
@@ -262,11 +262,11 @@ def tensor_bytes(dtype: object, shape: object, data: object) -> bytes:
         tensor_bytes("float32", "ab", b""),
         tensor_bytes(1, [1], b"\0"),
         tensor_bytes("float32", [1.0], b"\0" * 4),
-        msgspec.msgpack.encode(msgspec.msgpack.Ext(protocol._TENSOR, b"")),
-        msgspec.msgpack.encode(msgspec.msgpack.Ext(protocol._TUPLE, b"\x01")),
-        msgspec.msgpack.encode(msgspec.msgpack.Ext(protocol._DTYPE, b"float33")),
-        msgspec.msgpack.encode(msgspec.msgpack.Ext(protocol._DTYPE, b"\xff")),
-        msgspec.msgpack.encode(msgspec.msgpack.Ext(protocol._REF, b"\x01")),
+        msgspec.msgpack.encode(msgspec.msgpack.Ext(protocol.TENSOR, b"")),
+        msgspec.msgpack.encode(msgspec.msgpack.Ext(protocol.TUPLE, b"\x01")),
+        msgspec.msgpack.encode(msgspec.msgpack.Ext(protocol.DTYPE, b"float33")),
+        msgspec.msgpack.encode(msgspec.msgpack.Ext(protocol.DTYPE, b"\xff")),
+        msgspec.msgpack.encode(msgspec.msgpack.Ext(protocol.REF, b"\x01")),
         msgspec.msgpack.encode(msgspec.msgpack.Ext(99, b"\x01")),
         msgspec.msgpack.encode(msgspec.msgpack.Ext(-1, b"\x01\x02\x03\x04")),
         b"\x81\x01\x02",  # {1: 2}
@@ -288,10 +288,10 @@ def test_crooked_values_are_refused(raw: bytes) -> None:
 def test_tuples_within_tuples_are_counted_through() -> None:
     raw = b"\x90"
     for _ in range(MAX_DEPTH + 2):
-        raw = msgspec.msgpack.encode([msgspec.msgpack.Ext(protocol._TUPLE, raw)])
+        raw = msgspec.msgpack.encode([msgspec.msgpack.Ext(protocol.TUPLE, raw)])
     with pytest.raises(ProtocolError):
         unpack(raw)
-    many = msgspec.msgpack.Ext(protocol._TUPLE, msgspec.msgpack.encode([0] * (MAX_ITEMS // 2)))
+    many = msgspec.msgpack.Ext(protocol.TUPLE, msgspec.msgpack.encode([0] * (MAX_ITEMS // 2)))
     with pytest.raises(ProtocolError):
         unpack(msgspec.msgpack.encode([many, many]))
 

@@ -6,7 +6,6 @@ import pytest
 
 from harness import diagnosis
 from harness.authoring import recording
-from harness.authoring.recording import Recorded
 from harness.authoring.variants import load_variants
 from harness.bench import Bench, reference_modules
 from harness.course import Course
@@ -15,15 +14,15 @@ from harness.session import Rounds, run_pytest
 from harness.submission import Submission
 
 
-def record(course: Course, left_out: set[str]) -> Recorded:
-    """Everything that grading needs of the reference and of the known mistakes, on the course's own seed.
+def record(course: Course, left_out: set[str]) -> bytes:
+    """Everything that grading needs of the reference and of the known mistakes, on the course's own seed, as a file.
 
     Args:
         course: whose reference and misconceptions.
         left_out: ids of checks that are not to be recorded.
 
     Raises:
-        Problem: the graders cannot be run, or the reference fails a check.
+        Problem: the graders cannot be run, the reference fails a check, or what a check is about cannot be recorded.
     """
     recorder = _Recorder(course, left_out)
     run_pytest(recorder, course.exercise, course.root)
@@ -37,7 +36,7 @@ class _Recorder(Rounds):
     def __init__(self, course: Course, left_out: set[str]) -> None:
         super().__init__((), warm=False)
         self.course, self.left_out = course, left_out
-        self.recorded: Recorded | None = None
+        self.recorded: bytes | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:

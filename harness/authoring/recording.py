@@ -1,72 +1,158 @@
 """A course's expected values and known mistakes as data, for a machine that must not hold the answers.
 
-One MessagePack file has the reference's tape of every check, on the course's public seed, and of every known mistake
+One safetensors file has the reference's tape of every check, on the course's public seed, and of every known mistake
 how each check ends and what it sees. With it a submission gets the same verdicts and hints as beside the reference.
+Each tensor is there once; how they belong together is JSON in the file's metadata (harness.authoring.trees).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 
+from harness.authoring import trees
+from harness.authoring.trees import Tensors
 from harness.authoring.variants import Variant
 from harness.bench import Bench
 from harness.diagnosis import Candidate, Diagnosis, Footprint
+from harness.messages import message
 from harness.observe import keep, kept
-from harness.oracle import Recording
+from harness.oracle import Recording, ReplayLink
 from harness.outcome import Message, Status
 from harness.plugin import Ended, info_of
 from harness.problem import Problem
+from harness.worker import protocol
+from harness.worker.protocol import Begin, Reply, Request
 
-FILE = Path("recording") / "course.msgpack"  # in the course's folder
+FILE = Path("recording") / "course.safetensors"  # in the course's folder
+_KEY = "recording"  # of the metadata: the only one, because safetensors writes several in any order
+MAX_HEADER = 100_000_000  # bytes; safetensors reads no file with more
+# All that every version of the format has. Complex numbers came late, and half of them never.
+_DTYPES = {torch.float64, torch.float32, torch.float16, torch.bfloat16,
+           torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}  # fmt: skip
 
 
 class Seen(msgspec.Struct):
-    """How a check ended on a mistake: not at all where it passed; `values` are places in `Recorded.values`."""
+    """How a check ended on a mistake: not at all where it passed.
+
+    Each item of `values` is a list of one value; or of none, for what was not data and can equal nothing.
+    """
 
     status: Status | None = None
     message: Message | None = None
     raised: tuple[str, str] | None = None
-    values: list[int] = []
+    values: list[list[msgspec.Raw]] = []
 
 
 class Mistake(msgspec.Struct):
-    """A known mistake without its code; `checks` are those of its exercise and of all after it."""
+    """A known mistake without its code; `checks` are those of its exercise and of all after it, each a `Seen`."""
 
     id: str
     exercise: str
     hint: str
-    checks: dict[str, Seen] = {}
+    checks: dict[str, msgspec.Raw] = {}
 
 
-class Recorded(msgspec.Struct):
-    """The whole recording. Values, packed as between judge and worker, are kept once each; b"" can equal nothing."""
+class Contents(msgspec.Struct):
+    """What the metadata say. A tape is a list of requests, each with its reply; it and `Seen` are trees."""
 
-    reference: Recording
+    seed: int
+    tapes: dict[str, msgspec.Raw]
     mistakes: list[Mistake]
-    values: list[bytes]
+
+
+class Recorded:
+    """A whole recording, open for reading: tensors stay in the file until they are needed.
+
+    Args:
+        path: the file.
+
+    Raises:
+        SafetensorError, msgspec.DecodeError, OSError: it is damaged, or cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = _open(path, "numpy")  # maps the file, and sees that none of it is missing
+        self.contents = msgspec.json.decode((self._file.metadata() or {}).get(_KEY, ""), type=Contents)
+        self.reference = Recording(self.contents.seed)  # with the tapes that were loaded
+
+    def load(self, check: str) -> None:
+        """Read the reference's tape of a check, if there is one.
+
+        Raises:
+            Problem: the file is damaged.
+        """
+        if check in self.contents.tapes and check not in self.reference.tapes:
+            with _telling_damage():
+                rounds = msgspec.json.decode(self.contents.tapes[check], type=list[tuple[trees.Tree, trees.Tree]])
+                self.reference.tapes[check] = [(self._plain(asked), self._plain(said)) for asked, said in rounds]
+
+    def seen(self, mistake: int, check: str) -> Seen:
+        """How a check ended on the mistake of that place.
+
+        Raises:
+            Problem: the file is damaged.
+        """
+        tree = self.contents.mistakes[mistake].checks.get(check)
+        if tree is None:
+            return Seen()
+        with _telling_damage():
+            return msgspec.msgpack.decode(self._plain(msgspec.json.decode(tree)), type=Seen)
+
+    def _plain(self, tree: trees.Tree) -> bytes:
+        return trees.from_tree(tree, lambda name: protocol.pack(self.tensor(name)))
+
+    def tensor(self, name: str) -> torch.Tensor:
+        """One tensor. By way of NumPy where that has the dtype: it takes an eighth of the time."""
+        try:
+            return torch.from_numpy(self._file.get_tensor(name))
+        except TypeError:
+            return _open(self.path, "pt").get_tensor(name)  # type: ignore[no-any-return]
+
+
+def _open(path: Path, framework: str) -> Any:  # the library has no types
+    return safe_open(path, framework=framework)
+
+
+class RecordedLink(ReplayLink):
+    """Answers as the reference did. A check's tape is read when it begins."""
+
+    def __init__(self, recorded: Recorded) -> None:
+        super().__init__(recorded.reference)
+        self.recorded = recorded
+
+    def perform(self, request: Request) -> Reply:
+        if isinstance(request, Begin):
+            self.recorded.load(request.check)
+        return super().perform(request)
 
 
 class RecordedDiagnosis(Diagnosis):
     """Names mistakes from what was recorded of them."""
 
     def __init__(self, recorded: Recorded, items: Sequence[pytest.Item]) -> None:
-        self.recorded = recorded.mistakes  # in the order of `known`: a mistake may be there in several conventions
-        self.values = recorded.values
+        self.recorded = recorded  # its mistakes in the order of `known`: one may be there in several conventions
         known = [
             Candidate(Variant(m.id, m.exercise, "misconception", "", "", m.hint, "", (), "", f"recorded:{place}"))
-            for place, m in enumerate(recorded.mistakes)
+            for place, m in enumerate(recorded.contents.mistakes)
         ]
         super().__init__(known, {}, items)
 
     def _run(self, candidate: Candidate, check: str, bench: Bench, expected: Sequence[object] | None) -> Footprint:
-        seen = self.recorded[self.known.index(candidate)].checks.get(check, Seen())
+        seen = self.recorded.seen(self.known.index(candidate), check)
         if seen.status is None or seen.message is None:
             return Footprint(None, [])
-        values = [kept(self.values[place]) for place in seen.values]
+        values = [kept(b"".join(map(bytes, value))) for value in seen.values]
         return Footprint(Ended(status=seen.status, message=seen.message, raised=seen.raised), values)
 
 
@@ -76,17 +162,33 @@ def read(root: Path) -> Recorded | None:
     Raises:
         Problem: it is damaged.
     """
+    path = root / FILE
     try:
-        return msgspec.msgpack.decode((root / FILE).read_bytes(), type=Recorded)
+        found = path.stat()
     except FileNotFoundError:
         return None
-    except msgspec.DecodeError as error:
-        raise Problem(f"{FILE} is damaged: {error}", "Unpack the course's zip again.") from error
+    with _telling_damage():
+        return _opened(path, found.st_mtime_ns, found.st_size)
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(path: Path, changed: int, size: int) -> Recorded:
+    """Opened once for all that need it, while the file stays the same."""
+    return Recorded(path)
+
+
+@contextmanager
+def _telling_damage() -> Iterator[None]:
+    try:
+        yield
+    except (SafetensorError, msgspec.DecodeError, protocol.ProtocolError, OSError) as error:
+        said = message("problem.recording", file=str(FILE), problem=str(error))
+        raise Problem(said, message("problem.recording.help")) from error
 
 
 def record(
     reference: Recording, live: Diagnosis, bench: Bench, items: Sequence[pytest.Item], left_out: set[str]
-) -> Recorded:
+) -> bytes:
     """Run every known mistake through its checks and keep what was seen.
 
     Args:
@@ -95,10 +197,21 @@ def record(
         bench: with an oracle that answers from the tapes.
         items: all checks.
         left_out: ids of checks of which nothing must be told.
+
+    Returns:
+        The file: the same course gives the same bytes.
+
+    Raises:
+        Problem: it cannot hold what a check is about.
     """
-    places: dict[bytes, int] = {}
+    tensors = Tensors()
     order = [exercise.id for exercise in bench.course.exercise]
     wanted = [info for info in map(info_of, items) if info.id not in left_out]
+    tapes = {
+        check: msgspec.Raw(msgspec.json.encode([[_tree(part, tensors, check) for part in round] for round in tape]))
+        for check, tape in reference.tapes.items()
+        if check not in left_out
+    }
     mistakes: list[Mistake] = []
     for candidate in live.known:
         own = candidate.mistake
@@ -110,7 +223,31 @@ def record(
             footprint = live._run(candidate, info.id, bench, None)
             if footprint.ended is not None:
                 ended = footprint.ended
-                values = [places.setdefault(keep(value), len(places)) for value in footprint.seen]
-                mistake.checks[info.id] = Seen(ended.status, ended.message, ended.raised, values)
-    tapes = {check: tape for check, tape in reference.tapes.items() if check not in left_out}
-    return Recorded(Recording(reference.seed, tapes), mistakes, list(places))
+                values = [[msgspec.Raw(data)] if data else [] for data in map(keep, footprint.seen)]
+                seen = msgspec.msgpack.encode(Seen(ended.status, ended.message, ended.raised, values))
+                tree = _tree(seen, tensors, f"{own.id}/{info.id}")
+                mistake.checks[info.id] = msgspec.Raw(msgspec.json.encode(tree))
+    return to_bytes(Contents(reference.seed, tapes, mistakes), tensors)
+
+
+def to_bytes(contents: Contents, tensors: Tensors) -> bytes:
+    """The file of a recording.
+
+    Raises:
+        Problem: safetensors cannot hold a tensor, or so many.
+    """
+    for name, tensor in tensors.by_name.items():
+        if tensor.dtype not in _DTYPES:
+            raise Problem(f"A recording cannot hold the {tensor.dtype} tensor of {name}.",
+                          "Let the check look at its real and its imaginary part.")  # fmt: skip
+    data: bytes = save(tensors.by_name, {_KEY: msgspec.json.encode(contents).decode("utf-8")})
+    header = int.from_bytes(data[:8], "little")
+    if header > MAX_HEADER:
+        most = MAX_HEADER / 1e6
+        raise Problem(f"Beside its tensors the recording would have {header / 1e6:.0f} MB, and {most:.0f} can be read.",
+                      "Let the checks ask less, or bundle fewer exercises.")  # fmt: skip
+    return data
+
+
+def _tree(data: bytes, tensors: Tensors, where: str) -> trees.Tree:
+    return trees.to_tree(data, functools.partial(tensors.name, where=where))

@@ -15,6 +15,7 @@ from harness.worker import homes
 
 _PREFIX, _LOCK = "headcheck-batch-", ".lock"
 _YOUNG = 60.0  # seconds: so new a folder may be one whose batch is just about to lock it
+_OLD = 86_400.0  # seconds: so old a folder without a lock was being removed, or made, when its batch was killed
 
 
 class Scratch:
@@ -39,17 +40,23 @@ def remove_abandoned() -> None:
     """
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError, Timeout):
-            if not _is_ours(folder) or time.time() - folder.stat().st_mtime < _YOUNG:
+            locked = _has_lock(folder)
+            if locked is None or time.time() - folder.stat().st_mtime < (_YOUNG if locked else _OLD):
                 continue
-            lock = FileLock(folder / _LOCK)
-            lock.acquire(timeout=0)
-            lock.release()
+            if locked:
+                lock = FileLock(folder / _LOCK)
+                lock.acquire(timeout=0)
+                lock.release()
             homes.remove(folder)
 
 
-def _is_ours(folder: Path) -> bool:
-    """Whether it is a real folder of this user with a lock in it: anybody may write to the place where it lies."""
+def _has_lock(folder: Path) -> bool | None:
+    """Whether there is a lock in it; None unless it is a real folder of this user with, at most, a real lock: anybody
+    may write to the place where it lies."""
     found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or not stat.S_ISREG((folder / _LOCK).lstat().st_mode):
+    if not stat.S_ISDIR(found.st_mode) or (os.name == "posix" and found.st_uid != os.getuid()):
+        return None
+    try:
+        return True if stat.S_ISREG((folder / _LOCK).lstat().st_mode) else None
+    except FileNotFoundError:
         return False
-    return os.name != "posix" or found.st_uid == os.getuid()

@@ -15,7 +15,7 @@ from typing import BinaryIO, Protocol, cast
 
 from harness import files
 from harness.export.grades import Grade, grade
-from harness.export.sheet import Options, Row, Sheet, rows
+from harness.export.sheet import Options, Row, Sheet, is_single, rows
 from harness.problem import Problem
 from harness.report import Report, Student
 
@@ -78,7 +78,8 @@ def export(name: str, results: Path | Iterator[Row], out: Path, options: Options
     """
     module = target(name)
     _refuse_unused(name, module, options)
-    sheet = Sheet(rows(results) if isinstance(results, Path) else results, options)
+    single = isinstance(results, Path) and is_single(results) and out.suffix.lower() != ".zip"
+    sheet = Sheet(rows(results) if isinstance(results, Path) else results, options, single=single)
     try:
         with files.replacing(out) as file:
             module.write(sheet, file)

@@ -1,4 +1,4 @@
-"""Gradescope's results.json; of a class, a zip with one for each student.
+"""Gradescope's results.json of one report; of a class, a zip with one for each student.
 
 Where no number may be given (a grader broke down, a check waits for a person), the file says so and holds no score at
 all: a missing score costs nothing, a 0 would.
@@ -16,6 +16,7 @@ from harness.export.feedback import explanation
 from harness.export.grades import Grade
 from harness.export.sheet import Sheet
 from harness.outcome import UNDECIDED, Status
+from harness.problem import Problem
 from harness.report import CheckResult
 
 ABOUT = "Gradescope results.json; of a class, a zip of them"
@@ -24,7 +25,16 @@ SINGLE = True
 
 
 def write(sheet: Sheet, out: BinaryIO) -> None:
-    """Write a zip with `<folder>/results.json` for each student."""
+    """Write a zip with `<folder>/results.json` for each student; of a single report, results.json.
+
+    Raises:
+        Problem: whose single report it is, is not in the class.
+    """
+    if sheet.single:
+        for grade in sheet.grades():
+            write_one(grade, out)
+            return
+        raise Problem("The report is of nobody in the roster.", "Leave --roster away, or add the student to it.")
     seen: set[str] = set()
     with Archive(out) as archive:
         for grade in sheet.grades():

@@ -69,6 +69,11 @@ EMPTIED = "emptied in the gradebook, since there is no number now"
 STOPS_STRICT = (BLANK, UNKNOWN, ABSENT)
 
 
+def is_single(results: Path) -> bool:
+    """Whether that is one report, or the folder of one, and not a class."""
+    return results.is_file() or (results / "report.json").is_file()
+
+
 def rows(results: Path) -> Iterator[Row]:
     """The reports of a results folder, read one at a time, in the order of the folders' names.
 
@@ -114,10 +119,12 @@ class Sheet:
     Args:
         source: the reports.
         options: of the export.
+        single: it is one report and not a class, for targets where that makes a difference.
     """
 
-    def __init__(self, source: Iterator[Row], options: Options) -> None:
+    def __init__(self, source: Iterator[Row], options: Options, *, single: bool = False) -> None:
         self.source = source
+        self.single = single
         self.options = options
         self.notices: dict[str, list[str]] = {}
         self.course_title = ""

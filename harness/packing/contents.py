@@ -13,6 +13,7 @@ from pathlib import Path
 from harness import files
 from harness.course import ROOT, Course
 from harness.export.archive import Archive
+from harness.messages import message
 from harness.problem import Problem
 
 Content = dict[str, bytes]  # path in the bundle, with forward slashes -> bytes
@@ -96,5 +97,6 @@ def write_zip(out: Path, content: Mapping[str, bytes], executable: Collection[st
             for name in sorted(content):
                 archive.add(name, content[name], executable=name in executable)
     except OSError as error:
-        raise Problem(f"{out} could not be written: {error.strerror}.", "Name another file with --out.") from error
+        said = message("problem.unwritten", path=str(out), problem=error.strerror or str(error))
+        raise Problem(said, message("problem.unwritten.out")) from error
     return sorted(content)

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from harness.authoring.recording import FILE, Recorded
+from harness.authoring.recording import FILE
 from harness.course import Course
 from harness.packing import contents
 from harness.packing.contents import Content
@@ -72,11 +72,11 @@ def pack(out: Path, course: Course) -> list[str]:
 
     Raises:
         Problem: there is no reference or the template is not what it gives, the graders cannot be run, the reference
-            fails a check, the bundle would hold a check that is kept back, or does not work, or the file cannot be
-            written.
+            fails a check, a check cannot be recorded, the bundle would hold a check that is kept back, or does not
+            work, or the file cannot be written.
     """
     contents.need_answers(course)
-    content = public_files(course) | {FILE.as_posix(): msgspec.msgpack.encode(_recording(course))}
+    content = public_files(course) | {FILE.as_posix(): _recording(course)}
     from harness import session  # which loads torch; `_recording` has seen to how
 
     _try(content, {check.id for check in session.collect(_public(course))} - set(course.hidden))
@@ -137,7 +137,7 @@ def _readme(course: Course) -> bytes:
     return text.encode()
 
 
-def _recording(course: Course) -> Recorded:
+def _recording(course: Course) -> bytes:
     from harness import cli
 
     cli.make_launcher("none", None)  # one thread, from before torch is loaded: the same bytes on every machine

@@ -212,7 +212,7 @@ class Check:
         try:
             reply = self.link.perform(request)
         except Stop as stop:
-            stop.request = what  # type: ignore[attr-defined]
+            stop.message = explain.during(stop.message, what)
             raise
         if isinstance(reply, Raised):
             confined = isinstance(self.link, WorkerLink) and self.link.launcher.isolation == "sandbox"

@@ -68,6 +68,11 @@ def crashed(request: Request, ending: str) -> Message:
     return message("crashed.call", ending=ending)
 
 
+def during(said: Message, what: str) -> Message:
+    """The same, with the expression that was asked for where that is known, as a student would write it."""
+    return message("crashed.during", what=what, **said.params) if what and said.id == "crashed.call" else said
+
+
 def broken_protocol(error: ProtocolError) -> Message:
     """The worker sent what is no answer."""
     return message("blocked.protocol", error=str(error))

@@ -33,7 +33,7 @@ _DTYPES = {
     )
 }  # fmt: skip
 
-_TENSOR, _REF, _TUPLE, _DTYPE = 1, 2, 3, 4
+TENSOR, REF, TUPLE, DTYPE = 1, 2, 3, 4  # codes of extension types
 
 
 class ProtocolError(Exception):
@@ -198,13 +198,13 @@ class _Writer:
         if isinstance(value, torch.Tensor):
             return _pack_tensor(value)
         if isinstance(value, torch.dtype):
-            return msgspec.msgpack.Ext(_DTYPE, str(value).removeprefix("torch.").encode())
+            return msgspec.msgpack.Ext(DTYPE, str(value).removeprefix("torch.").encode())
         if isinstance(value, Ref):
-            return msgspec.msgpack.Ext(_REF, _encode((value.id, value.kind)))
+            return msgspec.msgpack.Ext(REF, _encode((value.id, value.kind)))
         if isinstance(value, tuple | list):
             self.enter(len(value), depth)
             items = [self.plain(item, depth + 1) for item in value]
-            return msgspec.msgpack.Ext(_TUPLE, _encode(items)) if isinstance(value, tuple) else items
+            return msgspec.msgpack.Ext(TUPLE, _encode(items)) if isinstance(value, tuple) else items
         if isinstance(value, Mapping):
             self.enter(len(value), depth)
             if not all(isinstance(key, str) for key in value):
@@ -235,7 +235,7 @@ def _pack_tensor(tensor: torch.Tensor) -> msgspec.msgpack.Ext:
     if values.dtype is torch.bfloat16:  # which numpy does not know
         values = values.view(torch.int16)
     data = values.numpy().tobytes()  # in row-major order, whatever the strides
-    return msgspec.msgpack.Ext(_TENSOR, _encode((name, list(tensor.shape), data)))
+    return msgspec.msgpack.Ext(TENSOR, _encode((name, list(tensor.shape), data)))
 
 
 def unpack(raw: bytes | memoryview | msgspec.Raw) -> Any:
@@ -263,9 +263,9 @@ class _Reader:
             raise ProtocolError(f"malformed value: {error}") from None
 
     def extension(self, code: int, data: memoryview) -> object:
-        if code == _TENSOR:
+        if code == TENSOR:
             return _unpack_tensor(data)
-        if code == _TUPLE:
+        if code == TUPLE:
             self.depth += 1
             if self.depth > MAX_DEPTH + 1:
                 raise ProtocolError("a value with too many or too deeply nested items")
@@ -275,9 +275,9 @@ class _Reader:
                 raise ProtocolError("a tuple without items")
             return tuple(items)
         try:
-            if code == _REF:
+            if code == REF:
                 return Ref(*_ref_body.decode(data))
-            if code == _DTYPE:
+            if code == DTYPE:
                 return _DTYPES[bytes(data).decode("ascii")]
         except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
             raise ProtocolError(f"malformed extension {code}: {error}") from None
