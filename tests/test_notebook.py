@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import nbconvert
@@ -384,3 +387,34 @@ def test_feedback_stands_under_the_cells_concerned_and_the_students_html_is_iner
 def test_feedback_is_for_notebooks(command: Command, tmp_path: Path) -> None:
     done = command.run("grade", ROOT / "reference", "--feedback", tmp_path / "x.html")
     assert done.status == 2 and "for notebooks" in done.stderr
+
+
+@pytest.fixture
+def as_a_worker() -> Iterator[None]:
+    """Undoes what a notebook does to the process that it is run in."""
+    with mock.patch.dict(sys.modules), mock.patch.dict(os.environ):
+        yield
+
+
+@pytest.mark.usefixtures("as_a_worker")
+def test_workers_hand_on_what_the_first_has_compiled(tmp_path: Path) -> None:
+    """The file is read and compiled once; a cell that is no Python is told about by each worker."""
+    (tmp_path / "work.ipynb").write_bytes(document(cell("%cd x\ndef one():\n    return 1"), cell("two = = 2")))
+    first = cells.Notebook(tmp_path, "work.ipynb", ["gpt"], [])
+    made = first.compiled(first.cells([]))
+    assert made is not None
+    (tmp_path / "work.ipynb").unlink()
+    later = cells.Notebook(tmp_path, "work.ipynb", ["gpt"], [], made)
+    assert later.cells([]) == [1, 2] and later.codes == first.codes and 1 in later.codes
+    for number in later.cells([]):
+        later.run(number)
+    assert later.names["one"]() == 1 and isinstance(later.failed["two"][0], SyntaxError)
+
+
+@pytest.mark.usefixtures("as_a_worker")
+def test_what_is_too_large_to_hand_on_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "work.ipynb").write_bytes(document(cell(f"text = '{'x' * (cells.MAX_SOURCE - 100)}'[:1]")))
+    notebook = cells.Notebook(tmp_path, "work.ipynb", ["gpt"], [])
+    assert notebook.compiled([1]) is None
+    notebook.run(1)
+    assert notebook.names["text"] == "x"

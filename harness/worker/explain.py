@@ -8,7 +8,7 @@ from harness.course import Limits
 from harness.messages import message
 from harness.outcome import Frame, Message, Status, Stop, StudentError
 from harness.worker import objects
-from harness.worker.protocol import Import, ProtocolError, Raised, Request, Run
+from harness.worker.protocol import Compile, Import, ProtocolError, Raised, Request, Run
 
 # What the system's refusals say: C's words for ENOMEM, EPERM, EACCES and EFBIG, and torch's own.
 _NO_MEMORY = ("can't allocate memory", "Cannot allocate memory")
@@ -44,7 +44,7 @@ def timeout(request: Request, seconds: float) -> Message:
     """The deadline of this request passed."""
     if isinstance(request, Import):
         return message("timeout.import", name=request.name, seconds=seconds)
-    if isinstance(request, Run):
+    if isinstance(request, Compile | Run):
         return message("notebook.timeout", cell=request.cells[0], seconds=seconds)
     return message("timeout.call", seconds=seconds)
 
@@ -61,7 +61,7 @@ def scratch(limits: Limits) -> Message:
 
 def crashed(request: Request, ending: str) -> Message:
     """The worker ended during this request; `ending` is its exit status or signal."""
-    if isinstance(request, Run):
+    if isinstance(request, Compile | Run):
         return message("notebook.crashed", cell=request.cells[0], ending=ending)
     if isinstance(request, Import):
         return message("crashed.import", name=request.name, ending=ending)
