@@ -39,6 +39,7 @@ MAX_CELLS = 2_000
 MAX_SOURCE = 4 * 2**20  # characters of all cells
 MAX_COMPILED = 4 * 2**20  # bytes that workers hand on; the course's own notebook has 0.1 MiB
 NAMESPACE = "notebook"  # the module that cells run in
+NAME = re.compile(r"cell \d+")  # how a cell is called, where a file would have its name
 PLACE = "<notebook>/"  # stands before "cell 3" in tracebacks, as a folder before a file: the same in every worker
 _DEFINITION = re.compile(r"(?:class|def|async[ \t]+def)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=]*)?=(?!=)")
 _Failure = tuple[BaseException, TracebackType | None]
@@ -272,14 +273,20 @@ def _plain_names(source: str) -> Iterator[str]:
     A piece begins at the margin, where no bracket closes.
     """
     for piece in _PIECES.split(source):
-        try:
-            found = ast.parse(piece).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            if (definition := _DEFINITION.match(piece)) is not None:
-                yield definition[1] or definition[2]
-        else:
+        found = _statements(piece) or _statements(piece.partition("\n")[0])
+        if found:
             for statement in found:
                 yield from _bound(statement)
+        elif (definition := _DEFINITION.match(piece)) is not None:
+            yield definition[1] or definition[2]
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    """Those of a piece of code; none if it is no Python."""
+    try:
+        return ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
 
 
 def _bound(node: ast.AST) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import NoReturn
 
 from harness.course import Limits
 from harness.messages import message
+from harness.notebook import cells
 from harness.outcome import Frame, Message, Status, Stop, StudentError
 from harness.worker import objects
 from harness.worker.protocol import Compile, Import, ProtocolError, Raised, Request, Run
@@ -105,6 +106,8 @@ def _said(reply: Raised, what: str, trace: tuple[Frame, ...], status: Status) ->
         return message("not-started", function=trace[-1].function, file=file, line=line)
     if kind == "ModuleNotFoundError":
         return message("error.import", file=file, line=line, text=text)
+    if trace[0].function == "<module>" and cells.NAME.fullmatch(trace[0].file):
+        return message("notebook.broken", what=what, kind=kind, text=text, file=trace[0].file, line=trace[0].line)
     return message("error.raised", what=what, kind=kind, text=text, file=file, line=line)
 
 
