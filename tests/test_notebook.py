@@ -16,15 +16,16 @@ import msgspec
 import nbconvert
 import nbformat
 import pytest
+import torch
 
 from harness import report
 from harness.course import read_course
 from harness.judge import JudgeProcess, Order
 from harness.notebook import cells, choose, snippets
 from harness.notebook.inline import as_notebook, grade_cells
-from harness.notebook.link import MAX_LEFT_OUT
+from harness.notebook.link import MAX_LEFT_OUT, NotebookLink
 from harness.notebook.magics import without_magics
-from harness.outcome import Status
+from harness.outcome import Status, Stop
 from harness.submission import MAX_BYTES, Unreadable, from_files, read_submission
 from tests.support.command import ROOT, Command, Finished
 
@@ -419,6 +420,15 @@ def test_what_is_too_large_to_hand_on_is_made_anew(tmp_path: Path) -> None:
     assert notebook.compiled([1]) is None
     notebook.run(1)
     assert notebook.names["text"] == "x"
+
+
+@pytest.mark.parametrize("forged", [[1], "code", torch.ones(3), torch.zeros(cells.MAX_COMPILED + 1, dtype=torch.uint8)])
+def test_what_workers_hand_on_is_bounded_bytes(forged: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NotebookLink, "_ask", lambda self, request: forged)
+    link = NotebookLink.__new__(NotebookLink)
+    with pytest.raises(Stop, match="compiled cells were expected") as stopped:
+        link._compile([1])
+    assert stopped.value.status is Status.BLOCKED
 
 
 # A broken cell, and what is told where a name of its is missing.
