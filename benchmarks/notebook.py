@@ -41,16 +41,21 @@ def main() -> int:
         return 2
     course = read_course()
     chosen = course.select(arguments.exercise)
-    names = dict.fromkeys(name for exercise in chosen for name in exercise.files)
-    files = {name: (ROOT / "reference" / name).read_bytes() for name in names}
-    notebook = as_notebook([cell for data in files.values() for cell in cells(data.decode("utf-8"))])
+    files: dict[str, bytes] = {}
+    for exercise in chosen:
+        for name in exercise.files:
+            add(files, name)
+    modules = {name.removesuffix(".py") for name in files}
+    code = [cell for name, data in files.items() if name.endswith(".py") for cell in cells(data.decode(), modules)]
+    sheets = {name: data for name, data in files.items() if not name.endswith(".py")}
+    notebook = {"lesson.ipynb": as_notebook(code), **sheets}
     exercises = [exercise.id for exercise in chosen]
     judge = JudgeProcess()
     costs: list[tuple[float, float]] = []
     try:
         for number in range(rounds + 1):
             pair = []
-            for content in (files, {"lesson.ipynb": notebook}):
+            for content in (files, notebook):
                 before = 0.0 if judge.process is None else cpu_seconds(judge.process.pid)
                 report = judge.grade(Order(name="reference", files=content, exercises=exercises, seed=course.seed))
                 assert judge.process is not None
@@ -73,10 +78,24 @@ def main() -> int:
     return 0 if more <= MOST_MS else 1
 
 
-def cells(source: str) -> list[str]:
-    """A cell for each class and function, and one for what stands between them."""
+def add(files: dict[str, bytes], name: str) -> None:
+    """Add a file of the reference, after those that it imports."""
+    if name in files or not (ROOT / "reference" / name).exists():
+        return
+    data = (ROOT / "reference" / name).read_bytes()
+    if name.endswith(".py"):
+        for node in ast.walk(ast.parse(data)):
+            if isinstance(node, ast.ImportFrom):
+                add(files, f"{node.module}.py")
+    files[name] = data
+
+
+def cells(source: str, modules: set[str]) -> list[str]:
+    """A cell for each class and function, and one for what stands between them but imports of `modules`."""
     lines, found, start = source.splitlines(), [], 0
     for node in ast.parse(source).body:
+        if isinstance(node, ast.ImportFrom) and node.module in modules:
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             found += ["\n".join(lines[start : first - 1]), "\n".join(lines[first - 1 : node.end_lineno])]

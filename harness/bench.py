@@ -11,7 +11,7 @@ from harness.course import ROOT, Course
 from harness.grading import CheckInfo
 from harness.messages import message
 from harness.notebook import choose
-from harness.notebook.link import LeftOut, NotebookLink
+from harness.notebook.link import Known, NotebookLink
 from harness.oracle import DRAW, Modules, ReferenceLink, check_seed
 from harness.problem import Problem
 from harness.submission import Submission
@@ -73,7 +73,7 @@ class Bench:
         self.submission, self.course, self.launcher, self.seed = submission, course, launcher, seed
         self.journal = journal
         self.oracle: Link = oracle if oracle is not None else _oracle(course, seed)
-        self.left_out: LeftOut = {}  # cells of a notebook that no worker runs again
+        self.notebook = Known()
         self._exercise = ""
         self._link: Link | None = None
         self._account = Account()
@@ -122,7 +122,7 @@ class Bench:
         if file and self.launcher is not None:
             modules = sorted(name.removesuffix(".py") for name in choose.course_files(self.course.root))
             return NotebookLink(
-                self.launcher, self.submission.files, self.course.limits, file, modules, self.left_out, self._account
+                self.launcher, self.submission.files, self.course.limits, file, modules, self.notebook, self._account
             )
         if self.launcher is not None:
             return WorkerLink(self.launcher, self.submission.files, self.course.limits, self._account)

@@ -157,11 +157,15 @@ def grade(
         for launcher in (aside, bench.launcher):
             if launcher is not None:
                 launcher.close()
+    if notebook:
+        from harness.notebook import snippets
+
+        snippets.fit(result, course.root)
     written = json_path or (Path("report.json") if target is None else None)
     unwritten = None if written is None else _write(result, written)  # first: whoever reads may stop reading
     if target is None or out is not None:
         with contextlib.suppress(SystemExit):  # rich's way to stop when nobody reads on; the grade stays what it is
-            terminal.show(result, Console(highlight=False), verbose=verbose, words=words)
+            terminal.show(result, Console(highlight=False), verbose=verbose, words=words, notebook=bool(notebook))
     if target is not None:
         _exports().deliver(result, target, out)
     if unwritten is not None:

@@ -86,6 +86,8 @@ ENGLISH = {
     "again. Is there a loop that never ends, or a training run?",
     "notebook.crashed": "The Python process ended during cell {cell} ({ending}), so that cell was left out when the "
     "others were run again.",
+    "notebook.broken": "{kind} ({file}, line {line}): {text}. The cell broke there, and {what} needs what it was to "
+    "define.",
     "notebook.empty": "{file} is empty. Save the notebook and hand it in again.",
     "notebook.damaged": "{file} is damaged, or its end is missing: it is not valid JSON. Save or download the notebook "
     "again.",
@@ -211,6 +213,7 @@ INTERFACE = {
     "ui.frame": "{file}, line {line}",
     "ui.frame.function": "{file}, line {line}, in {function}",
     "ui.see-it": "See it yourself, at a Python prompt in the folder of your work:",
+    "ui.see-it.notebook": "See it yourself, in a new cell at the end of your notebook:",
     "ui.same-behind": "The same is behind:",
     "ui.same-reason.one": "1 other check fails for the same reason.",
     "ui.same-reason.many": "{count} other checks fail for the same reason.",

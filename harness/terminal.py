@@ -24,7 +24,9 @@ _MARKS = {Status.PASSED: ("✓", "+", "green"), Status.NOT_STARTED: ("·", "-", 
           Status.PENDING: ("…", ".", "yellow"), Status.GRADER_ERROR: ("!", "!", "yellow")}  # fmt: skip
 
 
-def show(report: Report, console: Console, *, verbose: bool = False, words: Translator | None = None) -> None:
+def show(
+    report: Report, console: Console, *, verbose: bool = False, words: Translator | None = None, notebook: bool = False
+) -> None:
     """Print a report: exercises with their checks, then what did not pass, then the score and the next step.
 
     Args:
@@ -32,9 +34,10 @@ def show(report: Report, console: Console, *, verbose: bool = False, words: Tran
         console: plain when it is not a terminal or NO_COLOR is set; rich sees to that.
         verbose: with what the submission printed, and its whole tracebacks.
         words: in which language; English by default.
+        notebook: lines of code are for a cell and not for a prompt.
     """
     words = words or Translator()
-    say = _Teller(console, words)
+    say = _Teller(console, words, notebook)
     report = for_student(report)
     title = words.title(report.course.id, report.course.title)
     console.print(Prose.assemble(_text(title, "bold"), "  ", _text(report.submission.name)))
@@ -215,8 +218,9 @@ def _tell(say: _Teller, checks: list[CheckResult], *, whole: bool, short: bool, 
     if first.detail and verbose:
         say.prose(first.detail, "dim")
     if first.reproduce and first.status is Status.FAILED:
-        say.prose(words.ui("ui.see-it"), "dim")
-        for line in at_a_prompt(words.code(first.reproduce)):
+        code = words.code(first.reproduce)
+        say.prose(words.ui("ui.see-it.notebook" if say.notebook else "ui.see-it"), "dim")
+        for line in code.splitlines() if say.notebook else at_a_prompt(code):
             say.code(line)
     if others and verbose and not whole:
         say.prose(words.ui("ui.same-behind"), "dim")
@@ -246,10 +250,11 @@ class _Teller:
     Args:
         console: where to.
         words: in which language.
+        notebook: lines of code are for a cell.
     """
 
-    def __init__(self, console: Console, words: Translator) -> None:
-        self.console, self.words = console, words
+    def __init__(self, console: Console, words: Translator, notebook: bool = False) -> None:
+        self.console, self.words, self.notebook = console, words, notebook
 
     def prose(self, text: str, style: str = "") -> None:
         for line in _text(text, style).wrap(self.console, min(self.console.width, WIDTH) - 2):

@@ -12,7 +12,8 @@ import torch
 from gpt import CharTokenizer
 from torch import Tensor
 
-DATA_FOLDER = Path(__file__).resolve().parent / "data"
+FOLDER = Path(__file__).resolve().parent if "__file__" in globals() else Path.cwd()  # a notebook has no __file__
+DATA_FOLDER = FOLDER / "data"
 POEMS = DATA_FOLDER / "poems.txt"
 
 

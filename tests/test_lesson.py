@@ -29,10 +29,24 @@ def taught() -> list[Exercise]:
     return [exercise for exercise in read_course().exercise if f"\n## exercise {exercise.id}\n" in text]
 
 
-def test_the_notebooks_have_the_core_exercises_and_the_first_three_bonus_ones() -> None:
-    ids = [exercise.id for exercise in taught()]
-    assert {exercise.id for exercise in read_course().exercise if not exercise.bonus} <= set(ids)
-    assert {"positions", "sharing", "cache"} <= set(ids)
+def programmed() -> list[Exercise]:
+    """Those of them with something to program, whose checks students have; the quiz is answered in a file."""
+    return [exercise for exercise in taught() if exercise.bundled]
+
+
+def test_the_notebooks_have_every_exercise() -> None:
+    assert taught() == list(read_course().exercise)
+    assert [exercise.id for exercise in taught() if exercise not in programmed()] == ["quiz"]
+
+
+def test_each_exercise_has_what_is_to_be_written_for_it_and_nothing_of_a_later_one() -> None:
+    """`pruning` uses train.py, of which the student writes some in `training`."""
+    ids = [exercise.id for exercise in programmed()]
+    for cell in json.loads((TEMPLATE / "lesson.ipynb").read_bytes())["cells"]:
+        asked = re.findall(r"# TODO \((\w+)\)", "".join(cell["source"]))
+        assert all(cell["id"].startswith(f"{id}-") for id in asked)
+        ids = [id for id in ids if id not in asked]
+    assert not ids
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +71,7 @@ def test_a_notebook_is_valid_and_has_no_outputs(name: str) -> None:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             assert not cell.outputs and cell.execution_count is None
-    for exercise in taught():
+    for exercise in programmed():
         own = [cell for cell in notebook.cells if cell.id.startswith(f"{exercise.id}-")]
         assert own[0].cell_type == "markdown" and own[-1].source == f'check("{exercise.id}")'
         assert any("# TODO (" in cell.source for cell in own)
@@ -77,7 +91,7 @@ def test_the_languages_differ_in_words_alone() -> None:
 def test_no_line_of_an_answer_is_in_a_notebook() -> None:
     text = "\n".join("\n".join(read_cells((TEMPLATE / name).read_bytes())) for name in LANGUAGES.values())
     answers = 0
-    for file in {file for exercise in taught() for file in exercise.files}:
+    for file in {file for exercise in programmed() for file in exercise.files}:
         source = (REFERENCE / file).read_text(encoding="utf-8")
         lines = source.splitlines()
         for region in find_regions(source, file):
@@ -92,9 +106,12 @@ def test_no_line_of_an_answer_is_in_a_notebook() -> None:
 def test_filled_with_the_answers_it_scores_what_the_files_score(
     filled: bytes, command: Command, tmp_path: Path
 ) -> None:
-    (tmp_path / "lesson.ipynb").write_bytes(filled)
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "lesson.ipynb").write_bytes(filled)
+    shutil.copy(REFERENCE / "quiz_answers.toml", work)
     verdicts = []
-    for path in (REFERENCE, tmp_path / "lesson.ipynb"):
+    for path in (REFERENCE, work):
         done = command.run(path, "--exercise", ",".join(exercise.id for exercise in taught()), cwd=tmp_path)
         assert done.status == 0, done.stdout + done.stderr
         result = report.from_json((tmp_path / "report.json").read_bytes())
@@ -115,7 +132,7 @@ def test_it_runs_in_a_real_kernel_and_grades_itself(filled: bytes, tmp_path: Pat
     for name in ("grade.py", "pyproject.toml"):
         shutil.copyfile(ROOT / name, tmp_path / name)
     folder = tmp_path / "my_work"
-    folder.mkdir()
+    shutil.copytree(TEMPLATE, folder)
     (folder / "lesson.ipynb").write_bytes(filled)
     done = subprocess.run(
         [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--output-dir", str(tmp_path),
@@ -125,7 +142,10 @@ def test_it_runs_in_a_real_kernel_and_grades_itself(filled: bytes, tmp_path: Pat
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     executed = nbformat.read(tmp_path / "lesson.ipynb", as_version=4)
-    for exercise in taught():
+    shown = [str(cell.outputs) for cell in executed.cells if cell.cell_type == "code"]
+    assert not any("Nothing to show" in output or "Not written yet" in output for output in shown)
+    assert any("0 of 11 answered; still blank: split-shape" in output for output in shown)
+    for exercise in programmed():
         (cell,) = [cell for cell in executed.cells if cell.source == f'check("{exercise.id}")']
         printed = "".join(output.text for output in cell.outputs)
         assert exercise.title in printed and "✗" not in printed

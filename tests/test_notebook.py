@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import html
 import json
+import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import nbconvert
 import nbformat
 import pytest
+import torch
 
 from harness import report
 from harness.course import read_course
 from harness.judge import JudgeProcess, Order
-from harness.notebook import cells, choose
-from harness.notebook.inline import as_notebook
-from harness.notebook.link import MAX_LEFT_OUT
+from harness.notebook import cells, choose, snippets
+from harness.notebook.inline import as_notebook, grade_cells
+from harness.notebook.link import MAX_LEFT_OUT, NotebookLink
 from harness.notebook.magics import without_magics
-from harness.outcome import Status
+from harness.outcome import Status, Stop
 from harness.submission import MAX_BYTES, Unreadable, from_files, read_submission
 from tests.support.command import ROOT, Command, Finished
 
@@ -384,3 +389,170 @@ def test_feedback_stands_under_the_cells_concerned_and_the_students_html_is_iner
 def test_feedback_is_for_notebooks(command: Command, tmp_path: Path) -> None:
     done = command.run("grade", ROOT / "reference", "--feedback", tmp_path / "x.html")
     assert done.status == 2 and "for notebooks" in done.stderr
+
+
+@pytest.fixture
+def as_a_worker() -> Iterator[None]:
+    """Undoes what a notebook does to the process that it is run in."""
+    with mock.patch.dict(sys.modules), mock.patch.dict(os.environ):
+        yield
+
+
+@pytest.mark.usefixtures("as_a_worker")
+def test_workers_hand_on_what_the_first_has_compiled(tmp_path: Path) -> None:
+    """The file is read and compiled once; a cell that is no Python is told about by each worker."""
+    (tmp_path / "work.ipynb").write_bytes(document(cell("%cd x\ndef one():\n    return 1"), cell("two = = 2")))
+    first = cells.Notebook(tmp_path, "work.ipynb", ["gpt"], [])
+    made = first.compiled(first.cells([]))
+    assert made is not None
+    (tmp_path / "work.ipynb").unlink()
+    later = cells.Notebook(tmp_path, "work.ipynb", ["gpt"], [], made)
+    assert later.cells([]) == [1, 2] and later.codes == first.codes and 1 in later.codes
+    for number in later.cells([]):
+        later.run(number)
+    assert later.names["one"]() == 1 and isinstance(later.failed["two"][0], SyntaxError)
+
+
+@pytest.mark.usefixtures("as_a_worker")
+def test_what_is_too_large_to_hand_on_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "work.ipynb").write_bytes(document(cell(f"text = '{'x' * (cells.MAX_SOURCE - 100)}'[:1]")))
+    notebook = cells.Notebook(tmp_path, "work.ipynb", ["gpt"], [])
+    assert notebook.compiled([1]) is None
+    notebook.run(1)
+    assert notebook.names["text"] == "x"
+
+
+@pytest.mark.parametrize("forged", [[1], "code", torch.ones(3), torch.zeros(cells.MAX_COMPILED + 1, dtype=torch.uint8)])
+def test_what_workers_hand_on_is_bounded_bytes(forged: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NotebookLink, "_ask", lambda self, request: forged)
+    link = NotebookLink.__new__(NotebookLink)
+    with pytest.raises(Stop, match="compiled cells were expected") as stopped:
+        link._compile([1])
+    assert stopped.value.status is Status.BLOCKED
+
+
+# A broken cell, and what is told where a name of its is missing.
+
+UNREADABLE = PARTS[1].replace("def merge_heads(self, x: Tensor) -> Tensor:", "def merge_heads(self, x: Tensor) -> :")
+_LINE = UNREADABLE[: UNREADABLE.index("-> :")].count("\n") + 1
+UNREAD = f"Python cannot read cell 2, line {_LINE}: "
+USES_AT_ONCE = "class Attention(CausalSelfAttention):\n    pass\n\nCausalSelfAttention = Attention"
+USES_WHEN_CALLED = "def make(config):\n    return CausalSelfAttention(config)\n\nCausalSelfAttention_ = make"
+BROKEN = {
+    "asked-for": ([PARTS[0], UNREADABLE], UNREAD),
+    "used-by-a-later-cell": ([PARTS[0], UNREADABLE, USES_AT_ONCE], UNREAD),
+    "imported-by-a-later-cell": (
+        [PARTS[0], UNREADABLE, "from gpt import CausalSelfAttention"],
+        UNREAD,
+    ),
+    "imports-in-a-cell-that-cannot-be-read": (
+        [f"import math = 3\n{PARTS[0]}", *PARTS[1:]], "Python cannot read cell 1, line 1: ",
+    ),
+    "raised": (
+        ["1 / 0\n" + PARTS[0], *PARTS[1:]],
+        "ZeroDivisionError (cell 1, line 1): division by zero. The cell broke there, and ",
+    ),
+    "raised-through-two-cells": (
+        [PARTS[0], "base = {}['nn']", "parent = base", "class Layer(parent):\n    pass\n\nCausalSelfAttention = Layer"],
+        "KeyError (cell 2, line 1): 'nn'. The cell broke there, and ",
+    ),
+    "used-in-a-function": (
+        [PARTS[0], "heads = [1][2]", PARTS[1].replace("B, T, C = x.shape", "B, T, C = x.shape; heads", 1), PARTS[2]],
+        "IndexError (cell 2, line 1): list index out of range. The cell broke there, and ",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_a_broken_cell_left_out_is_told_with_that_cell(name: str, judge: JudgeProcess) -> None:
+    sources, lead = BROKEN[name]
+    result = judged(judge, document(*map(cell, sources)))
+    assert result.score.earned < HEADS
+    told = said(result)
+    assert told.startswith(lead) and "NameError" not in told, told
+
+
+def test_a_cell_that_needs_one_that_was_left_out_is_told_so(judge: JudgeProcess) -> None:
+    data = document(WHOLE[0], cell("while True:\n    pass\n" + PARTS[1]), cell(USES_AT_ONCE))
+    result = judged(judge, data, import_seconds=1)
+    assert {check.status for check in result.exercises[0].checks} == {Status.TIMEOUT}
+    assert said(result).startswith("Cell 2 did not end within")
+
+
+def test_a_name_that_no_cell_was_to_define_stays_a_name_error(judge: JudgeProcess) -> None:
+    wrong = PARTS[1].replace("B, T, C = x.shape", "B, T, C = shape", 1)
+    told = said(judged(judge, document(WHOLE[0], cell("1 / 0"), cell(wrong), WHOLE[2])))
+    assert "NameError: name 'shape' is not defined (cell 3, line" in told
+
+
+def test_what_a_cell_cannot_import_costs_its_names_alone(judge: JudgeProcess) -> None:
+    """Its annotations stay text, in this cell and in those after it, as in Jupyter."""
+    first = "from __future__ import annotations\nimport seaborn_of_the_future as sns\n" + PARTS[0]
+    assert "from __future__" not in GPT
+    later = PARTS[1].replace("def split_heads(self, x: Tensor)", "def split_heads(self, x: OfLaterCells)")
+    assert later != PARTS[1]
+    note = "\n\ndef note(x: NotThereYet) -> None: ..."
+    result = judged(judge, document(cell(first + note), cell(later), WHOLE[2]))
+    assert result.score.earned == HEADS, said(result)
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("import a.b, c as d\nfrom e import (\n    f,\n    g as h,\n)\nx = = 1", {"a", "d", "f", "h", "x"}),
+        ("y: int = 3\nz, w = 1, 2\n)\ndef f(:\n    inner = 1\n@deco\nclass K(", {"y", "z", "w", "f", "K"}),
+        ("if x = 1:\n    hidden = 2\nx == y\nasync def g() -> :", {"g"}),
+    ],
+)
+def test_names_of_a_cell_that_cannot_be_read(source: str, names: set[str]) -> None:
+    assert cells.names_defined(source) == names
+
+
+# Lines that show a failure.
+
+MODULES = ("gpt", "rope")
+
+
+@pytest.mark.parametrize(
+    ("source", "in_a_cell"),
+    [
+        ("import torch; from gpt import *\nprint(1)", "import torch\nprint(1)"),
+        ("from rope import rope_frequencies\nprint(rope_frequencies(4))  # 1", "print(rope_frequencies(4))  # 1"),
+        ("from gpt import GPT as G; from rope import *  # 山\nG()", "G = GPT  # 山\nG()"),
+        ("x = 1; from gpt import (\n  GPT,\n)\nx", "x = 1\nx"),
+        ("from math import pi; from gpt import *; print('；', pi)", "from math import pi; print('；', pi)"),
+        ("from torch import *\nprint(", "from torch import *\nprint("),
+        ("from torch import nn", "from torch import nn"),
+        ("", ""),
+    ],
+)
+def test_lines_for_a_cell_import_nothing_of_the_course(source: str, in_a_cell: str) -> None:
+    assert snippets.for_a_cell(source, MODULES) == in_a_cell
+
+
+def test_lines_that_show_a_failure_run_in_the_notebook(command: Command, tmp_path: Path) -> None:
+    """In the report, on the terminal, in the page and under `check`: each time what can be pasted into a cell."""
+    wrong = GPT.replace("/ D**0.5", "* D**0.5")
+    assert wrong != GPT
+    done, result = grade(command, tmp_path, document(cell(wrong)), "--feedback", str(tmp_path / "page.html"))
+    (failed,) = [c for c in result.exercises[0].checks if c.id == "heads.weights"]
+    assert failed.status is Status.FAILED and failed.reproduce and "from gpt" not in failed.reproduce
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    exec(compile(wrong, "cell", "exec", dont_inherit=True), namespace)
+    exec(compile(failed.reproduce, "cell", "exec", dont_inherit=True), namespace)
+    lines = failed.reproduce.splitlines()
+    for shown in (done.stdout, grade_cells(["heads"], [wrong])):
+        assert "in a new cell" in shown and ">>>" not in shown and "from gpt import" not in shown
+        assert all(line in shown for line in lines)
+    page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "in a new cell" in page and all(line in page for line in lines)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "gpt.py").write_text(wrong, encoding="utf-8")
+    beside = command.run("grade", tmp_path / "files", "--exercise", "heads", cwd=tmp_path)
+    assert ">>> import torch; from gpt import" in beside.stdout
+
+
+def test_in_a_batch_they_run_in_the_notebook_too(judge: JudgeProcess) -> None:
+    wrong = GPT.replace("/ D**0.5", "* D**0.5")
+    shown = [c.reproduce for c in judged(judge, document(cell(wrong))).exercises[0].checks if c.reproduce]
+    assert shown and not any("from gpt" in source for source in shown)

@@ -19,6 +19,7 @@ from harness.course import Course, Exercise
 
 LANGUAGES = {"en": "lesson.ipynb", "ja": "lesson.ja.ipynb", "zh": "lesson.zh.ipynb"}
 _SECTION = re.compile(r"(?m)^## (.+)\n")
+_TODO = re.compile(r"# (?:TODO \(|--- answer: )([\w-]+)")
 _SHOWN = re.compile(r"\n```python\n(.*?)```\s*\Z", re.DOTALL)
 _SETUP = """\
 # Finds the folder of grade.py, so that this notebook can check itself.
@@ -34,10 +35,10 @@ Source = Callable[[str, str], str]
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of a module that becomes a cell; `todo` if there is something to write in it."""
+    """A stretch of a module that becomes a cell; `todo` names the exercises for which there is something to write."""
 
     code: str
-    todo: bool
+    todo: tuple[str, ...] = ()
 
 
 def notebooks(reference: Path, course: Course, source: Source = render) -> dict[str, bytes]:
@@ -73,12 +74,16 @@ def _sections(text: str) -> dict[str, str]:
 def _code(
     reference: Path, exercises: list[Exercise], source: Source
 ) -> Iterator[tuple[Exercise, list[Piece]]]:  # fmt: skip
-    """The pieces of the modules that each exercise needs first, with what these import from one another."""
+    """The pieces of the modules that each exercise needs first, with what these import from one another.
+
+    In a module that an exercise only imports, what is to be written for a later one waits until then.
+    """
     siblings = {path.stem for path in reference.glob("*.py")}
     defined: dict[str, str] = {}  # top-level name -> module
     done: set[str] = set()
+    waiting: dict[str, list[Piece]] = {exercise.id: [] for exercise in exercises}
 
-    def pieces(module: str) -> Iterator[Piece]:
+    def pieces(module: str) -> Iterator[tuple[str, Piece]]:
         if module in done:
             return
         done.add(module)
@@ -94,10 +99,16 @@ def _code(
                     raise MarkerError(
                         name, 1, f"{top} is also defined in {defined[top]}.py; a notebook has room for one"
                     )
-            yield piece
+            yield module, piece
 
     for exercise in exercises:
-        yield exercise, [piece for file in exercise.files for piece in pieces(file.removesuffix(".py"))]
+        own = [file.removesuffix(".py") for file in exercise.files if file.endswith(".py")]
+        here = waiting.pop(exercise.id)
+        for module, piece in (found for name in own for found in pieces(name)):
+            later = [id for id in piece.todo if id in waiting]
+            wait = module not in own and len(later) == len(piece.todo) > 0
+            (waiting[later[0]] if wait else here).append(piece)
+        yield exercise, here
 
 
 def _imported(text: str, siblings: set[str], name: str) -> Iterator[str]:
@@ -125,16 +136,17 @@ def _cut(text: str, siblings: set[str], has_todo: bool) -> Iterator[tuple[Piece,
         if _is_dropped(node, siblings):
             continue
         own = [node.name] if isinstance(node, ast.ClassDef | ast.FunctionDef) else []
-        if own and has_todo and any("# TODO (" in line or "# --- answer:" in line for line in code):
+        todo = tuple(dict.fromkeys(_TODO.findall("\n".join(code)))) if own and has_todo else ()
+        if todo:
             if "".join(given).strip():
-                yield Piece("\n".join(given).strip("\n"), False), names
+                yield Piece("\n".join(given).strip("\n")), names
             given, names = [], []
-            yield Piece("\n".join([*above, *code]).strip("\n"), True), own
+            yield Piece("\n".join([*above, *code]).strip("\n"), todo), own
         else:
             given += [*above, *code]
             names += own
     if "".join(given).strip():
-        yield Piece("\n".join(given).strip("\n"), False), names
+        yield Piece("\n".join(given).strip("\n")), names
 
 
 def _is_dropped(node: ast.stmt, siblings: set[str]) -> bool:

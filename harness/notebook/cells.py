@@ -6,18 +6,27 @@ seconds. What nbformat's schema would refuse beyond this (missing cell ids, say)
 
 All cells share one namespace, as in Jupyter, and it stands for every module of the course: `gpt`, `rope`, ... A cell
 that fails costs only the names that it would have defined: whoever asks for one of them gets the cell's own error.
+
+Every exercise has a worker of its own, and compiling takes longer than running. So the first worker compiles, before
+it runs a cell, and the others get what it made. That is marshalled code: the judge passes it on as bytes without a look
+inside, and only to workers of the same submission, which are as confined as the one that it came from.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
+import contextlib
+import functools
 import linecache
+import marshal
+import operator
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, ModuleType, TracebackType
 from typing import NoReturn
 
 import msgspec
@@ -28,8 +37,16 @@ from harness.notebook.magics import without_magics
 BROKEN, LEFT_OUT = "!notebook", "!left-out"  # kinds of replies, beside those of worker.objects
 MAX_CELLS = 2_000
 MAX_SOURCE = 4 * 2**20  # characters of all cells
+MAX_COMPILED = 4 * 2**20  # bytes that workers hand on; the course's own notebook has 0.1 MiB
 NAMESPACE = "notebook"  # the module that cells run in
-_DEFINITION = re.compile(r"(?m)^(?:class|def|async[ \t]+def)[ \t]+(\w+)|^(\w+)[ \t]*=(?!=)")
+NAME = re.compile(r"cell \d+")  # how a cell is called, where a file would have its name
+PLACE = "<notebook>/"  # stands before "cell 3" in tracebacks, as a folder before a file: the same in every worker
+_DEFINITION = re.compile(r"(?:class|def|async[ \t]+def)[ \t]+(\w+)|(\w+)[ \t]*(?::[^=]*)?=(?!=)")
+_Failure = tuple[BaseException, TracebackType | None]
+_PIECES = re.compile(r"(?m)^(?=[^\s)\]}])")
+_FUTURE = functools.reduce(
+    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
 
 
 class BadNotebook(Exception):
@@ -116,14 +133,15 @@ def _language(metadata: msgspec.Raw) -> str:
 class _Namespace(ModuleType):
     """What the cells define, and for what they failed to define, why."""
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Mapping[str, _Failure]) -> None:
         super().__init__(NAMESPACE)
-        self.__dict__["_failed"] = {}
+        self.__dict__["_failed"] = failed
 
     def __getattr__(self, name: str) -> object:
-        failed: dict[str, BaseException] = self.__dict__["_failed"]
+        failed: Mapping[str, _Failure] = self.__dict__["_failed"]
         if name in failed:
-            raise failed[name]
+            error, trace = failed[name]
+            raise error.with_traceback(trace)  # it may have been raised before, and have gathered other lines
         raise AttributeError(f"the notebook has no {name}", name=name, obj=self)
 
 
@@ -135,21 +153,31 @@ class Notebook:
         file: the notebook in it.
         modules: names of the course's modules: each is the namespace, unless the submission has a file for it.
         left_out: numbers of cells not to run.
+        compiled: what another worker's notebook has compiled, or nothing.
 
     Raises:
         BadNotebook: it cannot be read.
     """
 
-    def __init__(self, folder: Path, file: str, modules: Sequence[str], left_out: Sequence[int]) -> None:
-        sources = read_cells((folder / file).read_bytes())
-        self.folder, self.sources = folder, [without_magics(source) for source in sources]
-        self.namespace = _Namespace()
+    def __init__(
+        self, folder: Path, file: str, modules: Sequence[str], left_out: Sequence[int], compiled: bytes = b""
+    ) -> None:
+        self.sources: list[str] = []
+        self.codes: dict[int, CodeType] = {}
+        if compiled:  # from the judge, who has it from a worker that had run nothing of the submission
+            self.sources, self.codes = marshal.loads(compiled)  # noqa: S302
+        else:
+            self.sources = [without_magics(source) for source in read_cells((folder / file).read_bytes())]
+        self.future = 0  # flags of what a cell imports from __future__: in Jupyter they hold for the cells after it
+        self.failed: dict[str, _Failure] = {}
+        self.namespace = _Namespace(self.failed)
         self.names = vars(self.namespace)
         self.names.update(input=_input, get_ipython=_nothing, display=_nothing, __annotations__={})
         os.environ["MPLBACKEND"] = "Agg"
         os.environ[WORKER] = "1"
+        handed_in = {path.name for path in folder.iterdir()}
         for name in (NAMESPACE, *modules):
-            if not (folder / f"{name}.py").exists():
+            if f"{name}.py" not in handed_in:
                 sys.modules[name] = self.namespace
         for number in left_out:
             self._miss(names_defined(self._source(number)), LeftOut(number))
@@ -159,14 +187,25 @@ class Notebook:
         numbered = enumerate(self.sources, 1)
         return [number for number, source in numbered if source.strip() and number not in left_out]
 
+    def compiled(self, numbers: Sequence[int]) -> bytes | None:
+        """The cells, compiled, for other workers of this submission; None if that is more than they take.
+
+        A cell that is no Python is not among them: each worker finds that out for itself, with the error.
+        """
+        for number in numbers:
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                self._code(number)
+        made = marshal.dumps((self.sources, self.codes))
+        return made if len(made) <= MAX_COMPILED else None
+
     def run(self, number: int) -> None:
         """Run one cell. Whatever it raises is kept for those who ask for what it should have defined.
 
         An import of a package that is not here costs its names alone, not the cell.
         """
-        source, file = self._source(number), self._file(number)
+        source = self._source(number)
         try:
-            code: CodeType | None = compile(source, file, "exec", dont_inherit=True)
+            code: CodeType | None = self._code(number)
             body: list[ast.stmt] | None = None
             while code is not None:
                 try:
@@ -174,10 +213,27 @@ class Notebook:
                     return
                 except ModuleNotFoundError as error:
                     body = self._after(ast.parse(source).body if body is None else body, error)
-                    code = compile(ast.Module(body, []), file, "exec", dont_inherit=True) if body else None
+                    code = self._made(ast.Module(body, []), number) if body else None
         except BaseException as error:  # noqa: BLE001 - SystemExit ends a cell in Jupyter too, not the notebook
-            self._miss(names_defined(source), error)
             print(f"cell {number}: {type(error).__name__}", file=sys.stderr)
+            self._miss(names_defined(source), self.cause(error))
+
+    def cause(self, error: BaseException) -> BaseException:
+        """Why a name is not there, where that is what `error` says and a cell was to define the name; else `error`."""
+        if type(error) is NameError and error.name in self.failed:
+            cause, trace = self.failed[error.name]
+            return cause.with_traceback(trace)
+        return error
+
+    def _code(self, number: int) -> CodeType:
+        if number not in self.codes:
+            self.codes[number] = self._made(self._source(number), number)
+        self.future |= self.codes[number].co_flags & _FUTURE
+        return self.codes[number]
+
+    def _made(self, code: str | ast.Module, number: int) -> CodeType:
+        made: CodeType = compile(code, f"{PLACE}cell {number}", "exec", self.future, dont_inherit=True)
+        return made
 
     def _after(self, body: list[ast.stmt], error: ModuleNotFoundError) -> list[ast.stmt]:
         """The statements after an import that failed; its names are missed.
@@ -195,16 +251,12 @@ class Notebook:
 
     def _miss(self, names: set[str], error: BaseException) -> None:
         """Remember why these names are not there; one that an earlier cell defined stays what it is."""
-        failed: dict[str, BaseException] = self.names["_failed"]
-        failed.update(dict.fromkeys(names, error))
+        self.failed.update(dict.fromkeys(names, (error, error.__traceback__)))
 
     def _source(self, number: int) -> str:
-        source, file = self.sources[number - 1], self._file(number)
+        source, file = self.sources[number - 1], f"{PLACE}cell {number}"
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # for tracebacks
         return source
-
-    def _file(self, number: int) -> str:
-        return f"{self.folder}{os.sep}cell {number}"
 
 
 def names_defined(source: str) -> set[str]:
@@ -212,7 +264,29 @@ def names_defined(source: str) -> set[str]:
     try:
         return {name for statement in ast.parse(source).body for name in _bound(statement)}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {name for pair in _DEFINITION.findall(source) for name in pair if name}
+        return set(_plain_names(source))
+
+
+def _plain_names(source: str) -> Iterator[str]:
+    """The names that are defined in a text that as a whole is no Python: it is read piece by piece.
+
+    A piece begins at the margin, where no bracket closes.
+    """
+    for piece in _PIECES.split(source):
+        found = _statements(piece) or _statements(piece.partition("\n")[0])
+        if found:
+            for statement in found:
+                yield from _bound(statement)
+        elif (definition := _DEFINITION.match(piece)) is not None:
+            yield definition[1] or definition[2]
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    """Those of a piece of code; none if it is no Python."""
+    try:
+        return ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
 
 
 def _bound(node: ast.AST) -> Iterator[str]:

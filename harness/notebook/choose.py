@@ -7,7 +7,7 @@ counts. Notebooks as they were handed out never count beside anything else.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from harness.course import course_root, read_course
@@ -41,10 +41,21 @@ def notebook_of(files: Mapping[str, bytes], root: Path | None = None) -> str:
     """
     root = root or course_root()
     found = [name for name in files if name.lower().endswith(SUFFIX)]
-    if not found or any(name in course_files(root) for name in files):
+    if not counts(files, root):
         return ""
     changed = [name for name in found if not _is_handed_out(name, files[name], root)]
     return min(changed or found, key=lambda name: (name.count("/"), not name.startswith("lesson"), name))
+
+
+def counts(names: Collection[str], root: Path | None = None) -> bool:
+    """Whether a notebook stands for the course's modules.
+
+    Args:
+        names: of the submission's files.
+        root: of the course; by default as `course_root` says.
+    """
+    code = course_files(root or course_root())
+    return any(name.lower().endswith(SUFFIX) for name in names) and not any(name in code for name in names)
 
 
 def settle(files: dict[str, bytes], root: Path | None = None) -> tuple[dict[str, bytes], list[Message]]:

@@ -46,6 +46,8 @@ _BLOCK = """\
 {{ words.ui('ui.actual') }}  {{ check.evidence.actual }}</pre>{% endif %}
 {%- for frame in check.trace[-1:] %}<pre>{{ words.ui('ui.frame', file=frame.file, line=frame.line) }}
 {{ frame.source }}</pre>{% endfor %}
+{%- if check.reproduce and check.status == 'failed' %}<p>{{ words.ui('ui.see-it.notebook') }}</p>
+<pre>{{ words.code(check.reproduce) }}</pre>{% endif %}
 {%- endif %}</li>
 {%- endfor %}
 </ul>

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
 
 from harness.course import Limits
 from harness.messages import message
@@ -11,11 +14,21 @@ from harness.outcome import Message, Status, Stop
 from harness.worker.client import WorkerLink
 from harness.worker.guard import Account
 from harness.worker.launch import Launcher, Process
-from harness.worker.protocol import Begin, Import, Open, Raised, Reply, Request, Run, Value
+from harness.worker.protocol import Begin, Compile, Import, Open, Raised, Reply, Request, Run, Value
 
 MAX_LEFT_OUT = 5  # cells of one notebook: after so many stops it is given up
 
-LeftOut = dict[int, Message]  # cell number -> why it is not run
+
+@dataclass
+class Known:
+    """What the workers of one submission know of its notebook from those before them.
+
+    left_out: number of a cell that is not run -> why. compiled: the cells, for workers alone to read; see
+    harness.notebook.cells.
+    """
+
+    left_out: dict[int, Message] = field(default_factory=dict)
+    compiled: bytes = b""
 
 
 class NotebookLink(WorkerLink):
@@ -29,16 +42,16 @@ class NotebookLink(WorkerLink):
         limits: what it may use; each cell has the seconds of an import.
         file: the notebook among the files.
         modules: names of the course's modules.
-        left_out: cells not to run. What is found here is added, for the submission's other workers.
+        known: from the submission's other workers. What is found here is added.
         account: what the submission has used in other links.
     """
 
     def __init__(
         self, launcher: Launcher, files: Mapping[str, bytes], limits: Limits,
-        file: str, modules: Sequence[str], left_out: LeftOut, account: Account,
+        file: str, modules: Sequence[str], known: Known, account: Account,
     ) -> None:  # fmt: skip
         super().__init__(launcher, files, limits, account)
-        self.file, self.modules, self.left_out = file, list(modules), left_out
+        self.file, self.modules, self.known = file, list(modules), known
         self.ready: Process | None = None  # the worker in which the cells have been run
         self.begin: Begin | None = None
         self.stepwise = False  # whether all cells together were stopped once
@@ -63,7 +76,10 @@ class NotebookLink(WorkerLink):
         if not self.stepwise:
             before = self.account.cpu, self.account.waited
             try:
-                self._ask(Run(0, self._open()))
+                numbers = self._open()
+                if not self.known.compiled:
+                    self.known.compiled = self._compile(numbers)
+                self._ask(Run(0, numbers))
                 self.ready = self.process
                 return
             except Stop as stop:
@@ -78,9 +94,9 @@ class NotebookLink(WorkerLink):
                 for cell in self._open():
                     self._ask(Run(0, [cell]))
             except Stop as stop:
-                if not cell or not _is_of_a_cell(stop) or len(self.left_out) == MAX_LEFT_OUT:
+                if not cell or not _is_of_a_cell(stop) or len(self.known.left_out) == MAX_LEFT_OUT:
                     raise
-                self.left_out[cell] = stop.message
+                self.known.left_out[cell] = stop.message
                 self._start_anew()
                 continue
             self.ready = self.process
@@ -91,10 +107,18 @@ class NotebookLink(WorkerLink):
         super().perform(self.begin)  # in a fresh worker
 
     def _open(self) -> list[int]:
-        numbers = self._ask(Open(0, self.file, self.modules, sorted(self.left_out)))
+        numbers = self._ask(Open(0, self.file, self.modules, sorted(self.known.left_out), self.known.compiled))
         if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
             raise Stop(Status.BLOCKED, message("blocked.protocol", error="a list of cells was expected"))
         return numbers
+
+    def _compile(self, numbers: list[int]) -> bytes:
+        made = self._ask(Compile(0, numbers)) if numbers else None
+        if made is None:
+            return b""
+        if not isinstance(made, torch.Tensor) or made.dtype is not torch.uint8 or made.numel() > cells.MAX_COMPILED:
+            raise Stop(Status.BLOCKED, message("blocked.protocol", error="compiled cells were expected"))
+        return made.numpy().tobytes()
 
     def _ask(self, request: Request) -> object:
         reply = super().perform(request)
@@ -106,7 +130,7 @@ class NotebookLink(WorkerLink):
         raise Stop(Status.ERROR, message(identity, file=self.file))
 
     def _why(self, cell: str) -> Stop:
-        said = self.left_out.get(int(cell)) if cell.isdecimal() and len(cell) < 9 else None
+        said = self.known.left_out.get(int(cell)) if cell.isdecimal() and len(cell) < 9 else None
         if said is None:
             return Stop(Status.BLOCKED, message("blocked.protocol", error="a cell that was not left out"))
         return Stop(Status.TIMEOUT if said.id == "notebook.timeout" else Status.CRASHED, said)

@@ -6,9 +6,10 @@ from typing import NoReturn
 
 from harness.course import Limits
 from harness.messages import message
+from harness.notebook import cells
 from harness.outcome import Frame, Message, Status, Stop, StudentError
 from harness.worker import objects
-from harness.worker.protocol import Import, ProtocolError, Raised, Request, Run
+from harness.worker.protocol import Compile, Import, ProtocolError, Raised, Request, Run
 
 # What the system's refusals say: C's words for ENOMEM, EPERM, EACCES and EFBIG, and torch's own.
 _NO_MEMORY = ("can't allocate memory", "Cannot allocate memory")
@@ -44,7 +45,7 @@ def timeout(request: Request, seconds: float) -> Message:
     """The deadline of this request passed."""
     if isinstance(request, Import):
         return message("timeout.import", name=request.name, seconds=seconds)
-    if isinstance(request, Run):
+    if isinstance(request, Compile | Run):
         return message("notebook.timeout", cell=request.cells[0], seconds=seconds)
     return message("timeout.call", seconds=seconds)
 
@@ -61,7 +62,7 @@ def scratch(limits: Limits) -> Message:
 
 def crashed(request: Request, ending: str) -> Message:
     """The worker ended during this request; `ending` is its exit status or signal."""
-    if isinstance(request, Run):
+    if isinstance(request, Compile | Run):
         return message("notebook.crashed", cell=request.cells[0], ending=ending)
     if isinstance(request, Import):
         return message("crashed.import", name=request.name, ending=ending)
@@ -110,6 +111,8 @@ def _said(reply: Raised, what: str, trace: tuple[Frame, ...], status: Status) ->
         return message("not-started", function=trace[-1].function, file=file, line=line)
     if kind == "ModuleNotFoundError":
         return message("error.import", file=file, line=line, text=text)
+    if trace[0].function == "<module>" and cells.NAME.fullmatch(trace[0].file):
+        return message("notebook.broken", what=what, kind=kind, text=text, file=trace[0].file, line=trace[0].line)
     return message("error.raised", what=what, kind=kind, text=text, file=file, line=line)
 
 

@@ -9,7 +9,7 @@ from harness.course import Limits
 from harness.outcome import Status, Stop
 from harness.worker import explain, homes
 from harness.worker.launch import Process
-from harness.worker.protocol import Begin, Import, Open, Request, Run
+from harness.worker.protocol import Begin, Compile, Import, Open, Request, Run
 
 _LOOK = 0.2  # seconds between two looks at CPU time and files; each costs some system calls
 
@@ -95,7 +95,7 @@ class Guard:
             if elapsed > self.limits.start_seconds:
                 raise Stop(Status.TIMEOUT, explain.timeout(self.request, self.limits.start_seconds))
             return
-        importing = isinstance(self.request, Import | Open | Run)
+        importing = isinstance(self.request, Import | Open | Compile | Run)
         allowed = self.limits.import_seconds if importing else self.limits.call_seconds
         used = cpu_seconds(self.process.pid)
         if self.cpu_before is None:

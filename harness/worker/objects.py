@@ -26,6 +26,7 @@ from harness.worker.protocol import (
     MAX_NAME,
     Begin,
     Call,
+    Compile,
     Get,
     Gradients,
     Import,
@@ -78,12 +79,17 @@ class Objects:
             return Raised(request.id, [NOT_DATA], utf8(str(error), MAX_MESSAGE), [])
         except cells.BadNotebook as error:
             return Raised(request.id, [cells.BROKEN], error.reason, [])
-        except cells.LeftOut as error:
-            return Raised(request.id, [cells.LEFT_OUT], str(error.cell), [])
         except Unmet as error:
             return Raised(request.id, [error.kind], utf8(str(error), MAX_MESSAGE), [])
         except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt are answers too
-            return describe(request.id, error, self.folder)
+            return self._raised(request.id, error)
+
+    def _raised(self, request_id: int, error: BaseException) -> Raised:
+        if self.notebook is not None:
+            error = self.notebook.cause(error)
+        if isinstance(error, cells.LeftOut):
+            return Raised(request_id, [cells.LEFT_OUT], str(error.cell), [])
+        return describe(request_id, error, self.folder)
 
     def _act(self, request: Request) -> object:
         match request:
@@ -112,10 +118,14 @@ class Objects:
                 return gradients(self.table[target], positional, named)  # type: ignore[arg-type]
             case Watch(target=target):
                 return self._refer(Watched(_module(self.table[target])))
-            case Open(file=file, modules=modules, left_out=left_out):
+            case Open(file=file, modules=modules, left_out=left_out, compiled=compiled):
                 assert self.folder is not None, "a notebook lies in a submission's folder"
-                self.notebook = cells.Notebook(self.folder, file, modules, left_out)
+                self.notebook = cells.Notebook(self.folder, file, modules, left_out, compiled)
                 return self.notebook.cells(left_out)
+            case Compile(cells=numbers):
+                assert self.notebook is not None, "a notebook is opened before its cells are compiled"
+                made = self.notebook.compiled(numbers)
+                return None if made is None else torch.frombuffer(bytearray(made), dtype=torch.uint8)
             case Run(cells=numbers):
                 assert self.notebook is not None, "a notebook is opened before its cells are run"
                 for number in numbers:
@@ -301,6 +311,8 @@ def _frames(trace: TracebackType | None, folder: Path | None) -> list[tuple[str,
 def _relative(file: str, folder: Path | None) -> str | None:
     if folder is None:
         return None
+    if file.startswith(cells.PLACE):
+        return file.removeprefix(cells.PLACE)
     path = Path(file)
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else None
 

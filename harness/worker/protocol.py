@@ -111,12 +111,23 @@ class Watch(msgspec.Struct, tag=True, frozen=True):
 
 
 class Open(msgspec.Struct, tag=True, frozen=True):
-    """Read the notebook `file` of the submission, which stands for `modules`; the numbers of its cells come back."""
+    """Read the notebook `file` of the submission, which stands for `modules`; the numbers of its cells come back.
+
+    With `compiled`, which another worker of this submission answered to `Compile`, the file is not read again.
+    """
 
     id: int
     file: str
     modules: list[str]
     left_out: list[int]
+    compiled: bytes = b""
+
+
+class Compile(msgspec.Struct, tag=True, frozen=True):
+    """Compile cells of the notebook. A tensor of bytes comes back, which only `Open` can read, or None."""
+
+    id: int
+    cells: list[int]
 
 
 class Run(msgspec.Struct, tag=True, frozen=True):
@@ -126,7 +137,7 @@ class Run(msgspec.Struct, tag=True, frozen=True):
     cells: list[int]
 
 
-Request = Begin | Import | Get | Set | Call | Load | Gradients | Watch | Open | Run
+Request = Begin | Import | Get | Set | Call | Load | Gradients | Watch | Open | Compile | Run
 
 # Replies, worker -> judge.
 
