@@ -145,6 +145,9 @@ def test_figures(student, reference):
         expected = reference.heads_positions.order_difference(ours, tokenizer, FIRST, SECOND)
         what = f"order_difference(model, tokenizer, FIRST, SECOND), n_layer={n_layer}, position={position!r}"
         expect.number(difference(theirs, FIRST, SECOND), expected, atol=F64, what=what)
+        if n_layer == 2:  # the other way round as well, so that a missing absolute value shows on every seed
+            what = f"order_difference(model, tokenizer, SECOND, FIRST), n_layer={n_layer}, position={position!r}"
+            expect.number(difference(theirs, SECOND, FIRST), expected, atol=F64, what=what)
 
 
 @check(
@@ -163,11 +166,11 @@ def test_mode(student, reference):
     difference = measure(student)
     theirs, _ = pair(student, reference, 1)
     expected = own_difference(theirs, FIRST, SECOND)
-    for mode in (True, False):
+    for mode, first, second in ((True, FIRST, SECOND), (False, SECOND, FIRST)):
         theirs.train(mode)  # without dropout both modes give the same numbers
-        what = f"order_difference(model, tokenizer, FIRST, SECOND), training={mode}"
+        what = f"order_difference(model, tokenizer, {first!r}, {second!r}), training={mode}"
         with expect.on_the_way("order.difference"):
-            expect.number(difference(theirs, FIRST, SECOND), expected, atol=F64, what=what)
+            expect.number(difference(theirs, first, second), expected, atol=F64, what=what)
         expect.equal(theirs.training, mode, what="order_difference(model, tokenizer, FIRST, SECOND); model.training")
 
 
@@ -279,9 +282,12 @@ def test_sighted(student, reference):
     theirs, ours = pair(student, reference, 1, dtype=torch.float32)
     scale = float(logits(ours, FIRST).abs().max())
     same = BLIND[torch.float32] * scale
-    expected = own_difference(theirs, FIRST, SECOND)  # a figure that comes from the texts alone proves nothing
-    what = "order_difference(model, tokenizer, FIRST, SECOND)"
-    expect.number(difference(theirs, FIRST, SECOND), expected, atol=same, what=what)
+    # A figure that comes from the texts alone proves nothing. With several, both ways round, no other formula agrees
+    # by chance.
+    for first, second in ((FIRST, SECOND), (SECOND, FIRST), (FIRST, ORDERS[9])):
+        expected = own_difference(theirs, first, second)
+        what = f"order_difference(model, tokenizer, {first!r}, {second!r})"
+        expect.number(difference(theirs, first, second), expected, atol=same, what=what)
     what = f"order_difference(model, tokenizer, {FIRST!r}, {FIRST!r})"
     expect.number(difference(theirs, FIRST, FIRST), 0.0, atol=same, what=what)
     for text, value in zip(ORDERS, differences(theirs, ORDERS, "model"), strict=True):

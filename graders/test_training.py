@@ -23,7 +23,7 @@ F64 = 1e-9
 RUNS = 1e-6  # two runs with the same settings give the same bits; a setting that differs shows from 1e-4 on
 CHANGES = 1e-5
 RATE = 1e-2
-FALLS = 0.6  # of the loss at the start; see test_learns
+FALLS = 0.4  # of the loss at the start; see test_learns
 SIZES = {"vocab_size": 11, "block_size": 4, "n_layer": 2, "n_head": 2, "n_embd": 8}
 SMALL = {"n_layer": 1, "n_embd": 8, "block_size": 8, "batch_size": 4, "dropout": 0.0, "learning_rate": RATE}
 MEASURED = ("training_loss", "validation_loss", "best_validation_loss")
@@ -431,16 +431,19 @@ import torch; from corpus import Data; from gpt import CharTokenizer; from train
 text = torch.arange(8).repeat(25); data = Data(CharTokenizer("abcdefgh"), text, text[:41])
 sizes = dict(n_layer=1, n_head=2, n_embd=8, block_size=8, batch_size=4, dropout=0.0, learning_rate=5e-2)
 model, history = train(Settings(steps=30, evaluate_every=30, **sizes), data)
-print(history.last < 0.6 * history.training[0])  # True
+print(history.last < 0.4 * history.training[0])  # True
 """,
 )
 def test_learns(student, draw):
     data = poems(student, draw)
     run_once, Settings = function(student.compare, "run_once"), student.train.Settings
     what = "run_once(settings, data)"
-    sizes = SMALL | {"learning_rate": 5e-2}  # with thirty steps the losses are 0.5 and 0.002, over six seeds
+    # Over 16 texts: after thirty steps a training loss of at most 0.51 and a validation loss of 0.002; with the loss of
+    # the last position alone at least 1.35 in training. The first step is so small that a loss measured after it,
+    # which training.step-loss judges, is the same but for 0.01.
+    small, sizes = SMALL | {"learning_rate": 1e-3}, SMALL | {"learning_rate": 5e-2}
     start = math.log(8)  # what guessing evenly costs, and what an untrained model says
-    first = measured(run_once(Settings(steps=1, n_head=2, evaluate_every=1, **sizes), data), what)
+    first = measured(run_once(Settings(steps=1, n_head=2, evaluate_every=1, **small), data), what)
     expect.number(first["training_loss"], start, atol=0.1, what=f'{what}["training_loss"], steps = 1')
     last = measured(run_once(Settings(steps=30, n_head=2, evaluate_every=30, **sizes), data), what)
     for name in ("training_loss", "validation_loss"):
