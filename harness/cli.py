@@ -354,6 +354,9 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: list[str] | None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
+    if sys.stdout is None or sys.stderr is None:  # whoever started this closed it
+        nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until this process ends
+        sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a pipe on Windows, say, may know neither ✓ nor 山
             stream.reconfigure(errors="replace")

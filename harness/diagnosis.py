@@ -225,6 +225,12 @@ def run_check(item: pytest.Item, bench: Bench, link: Link) -> Ended | None:
     return None
 
 
+def judges_files(item: pytest.Item) -> bool:
+    """Whether a check reads what was handed in as data: what it finds there is no matter of a mistake in the code, and
+    it asks nothing of the reference."""
+    return "handed_in" in inspect.signature(item.function).parameters  # type: ignore[attr-defined]
+
+
 def may_be_named(check: CheckResult) -> bool:
     """Whether a check ended in a way in which a known mistake can end."""
     return check.status in (Status.FAILED, Status.ERROR, Status.MISSING)
@@ -244,7 +250,8 @@ def tell(
     """
     named: list[tuple[Candidate, str]] = []  # with the check that tells its story
     for result in results:
-        failing = [check for check in result.checks if footprints[check.id].is_about_values]
+        about_code = [check for check in result.checks if not judges_files(diagnosis.tests[check.id])]
+        failing = [check for check in about_code if footprints[check.id].is_about_values]
         for candidate, root in named:
             for check in failing:
                 if diagnosis.reproduces(candidate, check.id, footprints[check.id], bench):
@@ -253,7 +260,7 @@ def tell(
         passed = [check.id for check in result.checks if check.status is Status.PASSED]
         others = [
             c
-            for c in result.checks
+            for c in about_code
             if c.status is Status.FAILED and c not in failing and not c.caused_by and footprints[c.id].seen
         ]  # what saw no answer of the code is not a matter of the code
         for group in (failing, *([check] for check in others)):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import gc
-import inspect
 import io
 import itertools
 import os
@@ -28,7 +27,7 @@ from harness.authoring import recording
 from harness.authoring.variants import load_variants
 from harness.bench import Bench, reference_modules
 from harness.course import ROOT, Course, Exercise
-from harness.diagnosis import Footprint, record_check
+from harness.diagnosis import Footprint, judges_files, record_check
 from harness.grading import CheckInfo
 from harness.messages import message
 from harness.oracle import Recording, ReplayLink
@@ -206,7 +205,7 @@ class Rounds(GradingPlugin):
             Problem: it does not pass one; no mark of this course would be worth anything.
         """
         recording = self.recordings.setdefault(bench.seed, Recording(bench.seed))
-        new = [item for item in items if info_of(item).id not in recording.tapes and not _judges_files(item)]
+        new = [item for item in items if info_of(item).id not in recording.tapes and not judges_files(item)]
         if new:
             modules = reference_modules(bench.course.root / "reference")
             for item in new:
@@ -237,11 +236,6 @@ class Rounds(GradingPlugin):
         checks = [check.id for exercise in grouped for check in exercise.checks]
         footprints = {id: Footprint(self.ended.get(id), self.seen.get(id, [])) for id in checks}
         diagnosis.tell(self.diagnosis, grouped, footprints, bench)
-
-
-def _judges_files(item: pytest.Item) -> bool:
-    """Whether a check reads what was handed in as data, and asks nothing of the reference."""
-    return "handed_in" in inspect.signature(item.function).parameters  # type: ignore[attr-defined]
 
 
 def run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], root: Path, *more: str) -> None:

@@ -181,7 +181,7 @@ def _opened(path: Path, changed: int, size: int) -> Recorded:
 def _telling_damage() -> Iterator[None]:
     try:
         yield
-    except (SafetensorError, msgspec.DecodeError, protocol.ProtocolError, OSError) as error:
+    except (SafetensorError, msgspec.DecodeError, protocol.ProtocolError, RecursionError, OSError) as error:
         said = message("problem.recording", file=str(FILE), problem=str(error))
         raise Problem(said, message("problem.recording.help")) from error
 

@@ -195,7 +195,10 @@ class Notebook:
         for number in numbers:
             with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
                 self._code(number)
-        made = marshal.dumps((self.sources, self.codes))
+        try:
+            made = marshal.dumps((self.sources, self.codes))
+        except (ValueError, MemoryError):  # nested too deeply to be written, though it would run
+            return None
         return made if len(made) <= MAX_COMPILED else None
 
     def run(self, number: int) -> None:
@@ -220,9 +223,9 @@ class Notebook:
 
     def cause(self, error: BaseException) -> BaseException:
         """Why a name is not there, where that is what `error` says and a cell was to define the name; else `error`."""
-        if type(error) is NameError and error.name in self.failed:
+        if type(error) is NameError and isinstance(error.name, str) and error.name in self.failed:
             cause, trace = self.failed[error.name]
-            return cause.with_traceback(trace)
+            return BaseException.with_traceback(cause, trace)
         return error
 
     def _code(self, number: int) -> CodeType:

@@ -128,9 +128,10 @@ def use_huge_pages() -> None:
     """
     try:
         size = int(Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").read_text(encoding="ascii"))
-    except FileNotFoundError:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError):  # then all stays as it is
         return
-    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in maps.splitlines():
         addresses, rights, _, _, _, *name = line.split(maxsplit=5)
         if rights != "rw-p" or name not in ([], ["[heap]"]):
             continue
