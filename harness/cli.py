@@ -157,10 +157,6 @@ def grade(
         for launcher in (aside, bench.launcher):
             if launcher is not None:
                 launcher.close()
-    if notebook:
-        from harness.notebook import snippets
-
-        snippets.fit(result, course.root)
     written = json_path or (Path("report.json") if target is None else None)
     unwritten = None if written is None else _write(result, written)  # first: whoever reads may stop reading
     if target is None or out is not None:

@@ -180,13 +180,11 @@ def main() -> None:
     course = read_course(Path(sys.argv[2]) / "graders")
     from harness import session
     from harness.bench import Bench
-    from harness.notebook import snippets
     from harness.submission import Submission
 
     def answer(report: Report) -> None:
         if launcher.broken:  # what followed was no fault of the submission's, nor of the graders'
             os._exit(1)
-        snippets.fit(report, course.root)
         try:
             _write(answers, msgspec.msgpack.encode(Answer(report=report)))
         except BrokenPipeError:  # nobody waits for it any more; the workers' folders go with the zygote

@@ -30,6 +30,7 @@ from harness.course import ROOT, Course, Exercise
 from harness.diagnosis import Footprint, judges_files, record_check
 from harness.grading import CheckInfo
 from harness.messages import message
+from harness.notebook import snippets
 from harness.oracle import Recording, ReplayLink
 from harness.outcome import Status
 from harness.plugin import GradingPlugin, info_of
@@ -163,7 +164,9 @@ class Rounds(GradingPlugin):
         grouped = [_exercise(exercise, results) for exercise in job.exercises]
         if any(result.status is not Status.PASSED for result in results) and not job.only:
             self._diagnose(grouped, job.bench, session.items)
-        return _report(job, grouped, started.isoformat(timespec="seconds"), time.monotonic() - began)
+        made = _report(job, grouped, started.isoformat(timespec="seconds"), time.monotonic() - began)
+        snippets.fit(made, job.bench.course.root)
+        return made
 
     def _run(
         self, session: pytest.Session, job: Job, items: list[pytest.Item], recorder: _Recorder

@@ -54,7 +54,6 @@ def grade(
     """
     from harness import session  # pytest and the graders: only after the workers' parent was forked
     from harness.bench import Bench
-    from harness.notebook import snippets
 
     if launcher is not None:
         launcher.ready()
@@ -70,7 +69,6 @@ def grade(
                 continue
 
             def deliver(report: Report, folder: changes.Folder = folder, submission: Submission = submission) -> None:
-                snippets.fit(report, course.root)
                 report = for_student(msgspec.structs.replace(report, student=Student(id=folder.name)))
                 results.append(Result(folder.name, folder.path, reaches(report, mark), report, files=submission.files))
 

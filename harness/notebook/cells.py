@@ -235,7 +235,7 @@ class Notebook:
         return self.codes[number]
 
     def _made(self, code: str | ast.Module, number: int) -> CodeType:
-        made: CodeType = compile(code, f"{PLACE}cell {number}", "exec", self.future, dont_inherit=True)
+        made: CodeType = compile(code, _file(number), "exec", self.future, dont_inherit=True)
         return made
 
     def _after(self, body: list[ast.stmt], error: ModuleNotFoundError) -> list[ast.stmt]:
@@ -257,9 +257,13 @@ class Notebook:
         self.failed.update(dict.fromkeys(names, (error, error.__traceback__)))
 
     def _source(self, number: int) -> str:
-        source, file = self.sources[number - 1], f"{PLACE}cell {number}"
+        source, file = self.sources[number - 1], _file(number)
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # for tracebacks
         return source
+
+
+def _file(number: int) -> str:
+    return f"{PLACE}cell {number}"
 
 
 def names_defined(source: str) -> set[str]:

@@ -22,7 +22,7 @@ def handed_out(root: Path) -> dict[str, bytes]:
     """The template's files of code, by name, without what differs between systems."""
     folder = root / "student_template"
     paths = [*folder.glob("*.py"), *folder.glob(f"*{SUFFIX}")]
-    return {path.name: _plain(path.read_bytes()) for path in paths}
+    return {path.name: plain(path.read_bytes()) for path in paths}
 
 
 @functools.cache
@@ -82,8 +82,9 @@ def settle(files: dict[str, bytes], root: Path | None = None) -> tuple[dict[str,
 
 
 def _is_handed_out(name: str, data: bytes, root: Path) -> bool:
-    return handed_out(root).get(name.rpartition("/")[2]) == _plain(data)
+    return handed_out(root).get(name.rpartition("/")[2]) == plain(data)
 
 
-def _plain(data: bytes) -> bytes:
+def plain(data: bytes) -> bytes:
+    """A file without what some systems and editors change: the ends of its lines, and blanks at its own ends."""
     return data.replace(b"\r\n", b"\n").strip()

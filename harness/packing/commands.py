@@ -11,6 +11,7 @@ import click
 
 from harness.cli import course_option, language_option, read_course_in, translator
 from harness.export.commands import Points
+from harness.messages import message
 from harness.problem import Problem
 
 _FILE = click.Path(path_type=Path)
@@ -82,8 +83,8 @@ def bundle_gradescope(out: Path, out_of: Decimal | None, torch_index: str, cours
 def _check_folder(out: Path) -> None:
     """Better now than after minutes of work."""
     if not os.access(out.absolute().parent, os.W_OK):
-        raise Problem(f"{out} could not be written: its folder is not there, or may not be written to.",
-                      "Name another file with --out.")  # fmt: skip
+        said = message("problem.unwritten", path=str(out), problem="its folder is not there, or may not be written to")
+        raise Problem(said, message("problem.unwritten.out"))
 
 
 def _wrote(out: Path, names: list[str]) -> int:

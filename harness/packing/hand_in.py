@@ -54,7 +54,7 @@ def pack(path: Path, out: Path, course: Course, words: Translator, *, anyway: bo
         Problem: there is nothing to pack, something is missing, or the file cannot be written.
     """
     expected = tuple(dict.fromkeys(name for exercise in course.exercise for name in exercise.files))
-    handed_out = {name: _plain(data) for name, data in _template(course).items()}
+    handed_out = {name: choose.plain(data) for name, data in _template(course).items()}
     content = read_submission(path, expected, course.root).files
     if path.is_file() and path.suffix != ".zip":
         try:
@@ -65,7 +65,7 @@ def pack(path: Path, out: Path, course: Course, words: Translator, *, anyway: bo
     wanted = {name: data for name, data in content.items() if _is_wanted(name, notebook)}
     asked = {*expected, quiz.SHEET, notebook}
     own = {name for name in wanted if name in asked or name.endswith(".py")}
-    chosen = {name: data for name, data in wanted.items() if name in own or handed_out.get(name) != _plain(data)}
+    chosen = {name: data for name, data in wanted.items() if name in own or handed_out.get(name) != choose.plain(data)}
     troubles: list[Message] = []
     notes = _of_quiz(chosen, handed_out, told=not notebook and quiz.SHEET in expected)
     if len(chosen) < len(wanted):
@@ -108,10 +108,6 @@ def _template(course: Course) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def _plain(data: bytes) -> bytes:
-    return data.replace(b"\r\n", b"\n").strip()  # some systems and editors change these
-
-
 def _of_quiz(chosen: Mapping[str, bytes], handed_out: Mapping[str, bytes], *, told: bool) -> list[Message]:
     """What to say of the answers to the quiz. A student's course may not know that exercise: its graders hold keys.
 
@@ -124,7 +120,7 @@ def _of_quiz(chosen: Mapping[str, bytes], handed_out: Mapping[str, bytes], *, to
         return []
     if quiz.SHEET not in chosen:
         return [] if told else [message("pack.no-answers", file=quiz.SHEET)]
-    unchanged = _plain(chosen[quiz.SHEET]) == handed_out[quiz.SHEET]
+    unchanged = choose.plain(chosen[quiz.SHEET]) == handed_out[quiz.SHEET]
     return [message("pack.not-answered", file=quiz.SHEET)] if unchanged else []
 
 
