@@ -4,7 +4,7 @@ The student's functions run at a small size, a second of computing in all. What 
 gradients of the student's own model and the formula of AdamW, so that a slip in attention, which `heads` has judged,
 costs nothing twice. `evaluate` is judged on the pieces that the student's own `cut_windows` gives.
 
-Tolerances. Parameters after up to three steps: 1e-16 measured between right forms in float64, where gradients that
+Tolerances. Parameters after up to two steps: 1e-16 measured between right forms in float64, where gradients that
 should be 0 are 1e-18 and so below AdamW's epsilon of 1e-8; old gradients kept, or none, are off by 1e-3. The mean loss:
 1e-15 measured; the mean of means is off by 1e-3.
 """
@@ -24,7 +24,7 @@ F64 = 1e-9
 RUNS = 1e-6  # two runs with the same settings give the same bits; a setting that differs shows from 1e-4 on
 CHANGES = 1e-5
 RATE = 1e-2
-FALLS = 0.4  # of the loss at the start; see test_learns
+FALLS = 0.5  # of the loss at the start; see test_learns
 SIZES = {"vocab_size": 11, "block_size": 4, "n_layer": 2, "n_head": 2, "n_embd": 8}
 SMALL = {"n_layer": 1, "n_embd": 8, "block_size": 8, "batch_size": 4, "dropout": 0.0, "learning_rate": RATE}
 MEASURED = ("training_loss", "validation_loss", "best_validation_loss")
@@ -263,7 +263,7 @@ for _ in range(2): training_step(model, optimizer, batch); print(round(model.hea
 """,
 )
 def test_step_fresh(student, draw):
-    steps(student, draw, 3)
+    steps(student, draw, 2)
 
 
 @check(
@@ -424,35 +424,35 @@ def poems(student, draw, length=200):
     "training.learns",
     title="A short training run: the loss falls, in training and in validation",
     points=1,
-    hint="Thirty steps are enough for a text of 8 characters in a circle. If the loss stays, look at what the model "
+    hint="Twenty steps are enough for a text of 8 characters in a circle. If the loss stays, look at what the model "
     "is asked for (cut_windows) and at what the step does.",
     reproduce="""
 import torch; from corpus import Data; from gpt import CharTokenizer; from train import *
 text = torch.arange(8).repeat(25); data = Data(CharTokenizer("abcdefgh"), text, text[:41])
 sizes = dict(n_layer=1, n_head=2, n_embd=8, block_size=8, batch_size=4, dropout=0.0, learning_rate=5e-2)
-model, history = train(Settings(steps=30, evaluate_every=30, **sizes), data)
-print(history.last < 0.4 * history.training[0])  # True
+model, history = train(Settings(steps=20, evaluate_every=20, **sizes), data)
+print(history.last < 0.5 * history.training[0])  # True
 """,
 )
 def test_learns(student, draw):
     data = poems(student, draw)
     run_once, Settings = function(student.compare, "run_once"), student.train.Settings
     what = "run_once(settings, data)"
-    # Over 16 texts: after thirty steps a training loss of at most 0.51 and a validation loss of 0.002; with the loss of
-    # the last position alone at least 1.35 in training. The first step is so small that a loss measured after it,
+    # Over 60 texts: after twenty steps a training loss of at most 0.78 and a validation loss of 0.03; with the loss of
+    # the last position alone at least 1.47 in training. The first step is so small that a loss measured after it,
     # which training.step-loss judges, is the same but for 0.01.
     small, sizes = SMALL | {"learning_rate": 1e-3}, SMALL | {"learning_rate": 5e-2}
     start = math.log(8)  # what guessing evenly costs, and what an untrained model says
     first = measured(run_once(Settings(steps=1, n_head=2, evaluate_every=1, **small), data), what)
     expect.number(first["training_loss"], start, atol=0.1, what=f'{what}["training_loss"], steps = 1')
-    last = measured(run_once(Settings(steps=30, n_head=2, evaluate_every=30, **sizes), data), what)
+    last = measured(run_once(Settings(steps=20, n_head=2, evaluate_every=20, **sizes), data), what)
     for name in ("training_loss", "validation_loss"):
-        value = expect.real(last[name], what=f'{what}["{name}"], steps = 30')
+        value = expect.real(last[name], what=f'{what}["{name}"], steps = 20')
         expect.true(
             0.0 <= value < FALLS * start,
             "training.learns.falls",
             "{what} is {actual}; it should be {expected}.",
-            what=f'{what}["{name}"], steps = 30',
+            what=f'{what}["{name}"], steps = 20',
             expected=f"< {FALLS * start:.2f}",
             actual=f"{value:.2f}",
         )
@@ -524,7 +524,7 @@ for row in rows: print(row == run_once(replace(settings, n_head=row["n_head"]), 
 )
 def test_compare_rows(student, draw):
     data = poems(student, draw)
-    shared = {"steps": 2, **SMALL}
+    shared = {"steps": 1, **SMALL}
     run_once = function(student.compare, "run_once")
     settings = student.train.Settings(**shared)
     answer = function(student.compare, "compare")(data, settings, "n_head", (1, 4), (3, 5))

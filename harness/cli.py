@@ -232,16 +232,18 @@ def _make_launchers(isolation: str | None, start_method: str | None, lanes: int)
 
     Call it before pytest, the graders or the reference are imported: a forked worker inherits all that is there.
     """
+    from harness.worker import offer
     from harness.worker.torch_import import import_torch
 
+    best = offer.probe_aside() if isolation is None else offer.probe
     import_torch()
     if isolation == "none":
         return []
-    from harness.worker import launch, offer
+    from harness.worker import launch
 
     method = start_method or launch.best_start_method()
     count = 2 if method == "fork" and lanes > 1 and offer.cores() > 1 else 1
-    return launch.launchers(method, isolation or offer.probe().isolation, count)
+    return launch.launchers(method, isolation or best().isolation, count)
 
 
 def translator(option: str | None, root: Path | None = None) -> Translator:

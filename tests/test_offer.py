@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
 import socket
 import sys
 from pathlib import Path
@@ -97,3 +98,20 @@ def test_elsewhere_a_process_is_all_there_is(monkeypatch: pytest.MonkeyPatch) ->
     found = offer.probe()
     assert (found.isolation, found.start_method, found.landlock_abi) == ("process", "spawn", 0)
     assert any("needs Linux" in sentence for sentence in found.missing)
+
+
+def test_probes_aside_as_it_does_here() -> None:
+    assert offer.probe_aside()() == offer.probe()
+
+
+@linux_only
+def test_probes_here_when_the_other_process_found_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    parent, real = os.getpid(), offer.probe
+
+    def only_here() -> offer.Offer:
+        if os.getpid() != parent:
+            os._exit(1)
+        return real()
+
+    monkeypatch.setattr(offer, "probe", only_here)
+    assert offer.probe_aside()() == real()

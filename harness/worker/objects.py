@@ -102,19 +102,19 @@ class Objects:
             case Get(target=target, name=name):
                 return self._answer(self._attribute(target, name))
             case Set(target=target, name=name, value=value):
-                setattr(self.table[target], name, self._argument(protocol.unpack(value)))
+                setattr(self.table[target], name, self._argument(protocol.unpack(value, writable=True)))
                 return None
             case Call(target=target, method=method, args=args, kwargs=kwargs):
                 function = self._attribute(target, method) if method else self.table[target]
-                positional = self._argument(protocol.unpack(args))
-                named = self._argument(protocol.unpack(kwargs))
+                positional = self._argument(protocol.unpack(args, writable=True))
+                named = self._argument(protocol.unpack(kwargs, writable=True))
                 return self._answer(function(*positional, **named))  # type: ignore[operator,misc,arg-type]
             case Load(target=target, state=state):
-                load(self.table[target], protocol.unpack(state))
+                load(self.table[target], protocol.unpack(state, writable=True))
                 return None
             case Gradients(target=target, args=args, kwargs=kwargs):
-                positional = self._argument(protocol.unpack(args))
-                named = self._argument(protocol.unpack(kwargs))
+                positional = self._argument(protocol.unpack(args, writable=True))
+                named = self._argument(protocol.unpack(kwargs, writable=True))
                 return gradients(self.table[target], positional, named)  # type: ignore[arg-type]
             case Watch(target=target):
                 return self._refer(Watched(_module(self.table[target])))
@@ -159,8 +159,6 @@ class Objects:
             return type(value)(self._argument(item) for item in value)
         if isinstance(value, dict):
             return {key: self._argument(item) for key, item in value.items()}
-        if isinstance(value, torch.Tensor):
-            return value.clone()  # a submission may change its inputs in place
         return value
 
     def _answer(self, value: object) -> object:

@@ -12,10 +12,13 @@ import platform
 import socket
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from harness.worker import linux, syscalls
 
@@ -76,6 +79,32 @@ def probe() -> Offer:
         memory_bytes=min([_physical_memory(), *_cgroup_memory()]),
         problems=tuple(problems),
     )
+
+
+def probe_aside() -> Callable[[], Offer]:
+    """Begin to probe in a process of its own, where there is fork; what comes back waits for what it found.
+
+    The probe starts processes, each of which would have to copy this one's memory: begin before torch is imported.
+    """
+    if sys.platform != "linux":
+        return probe
+    answer, answers = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(answer)
+            os.write(answers, msgspec.json.encode(probe()))
+        finally:
+            os._exit(0)  # nothing must climb into the code that the other process runs
+    os.close(answers)
+
+    def found() -> Offer:
+        with os.fdopen(answer, "rb") as pipe:
+            body = pipe.read()
+        os.waitpid(pid, 0)
+        return msgspec.json.decode(body, type=Offer) if body else probe()
+
+    return found
 
 
 def _probe_landlock(problems: list[str]) -> int:

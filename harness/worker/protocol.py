@@ -32,6 +32,7 @@ _DTYPES = {
         torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
     )
 }  # fmt: skip
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 TENSOR, REF, TUPLE, DTYPE = 1, 2, 3, 4  # codes of extension types
 
@@ -234,9 +235,9 @@ class _Writer:
 
 
 def _pack_tensor(tensor: torch.Tensor) -> msgspec.msgpack.Ext:
-    name = str(tensor.dtype).removeprefix("torch.")
-    if name not in _DTYPES:
-        raise ProtocolError(f"Tensor, dtype {name}")
+    name = _NAMES.get(tensor.dtype)
+    if name is None:
+        raise ProtocolError(f"Tensor, dtype {str(tensor.dtype).removeprefix('torch.')}")
     if tensor.is_meta or tensor.is_quantized:
         raise ProtocolError("Tensor, is_meta or is_quantized")
     if tensor.numel() * tensor.element_size() > MAX_FRAME // 2:
@@ -249,19 +250,21 @@ def _pack_tensor(tensor: torch.Tensor) -> msgspec.msgpack.Ext:
     return msgspec.msgpack.Ext(TENSOR, _encode((name, list(tensor.shape), data)))
 
 
-def unpack(raw: bytes | memoryview | msgspec.Raw) -> Any:
-    """Decode one value. Tensors are fresh copies on which an in-place change raises (inference tensors).
+def unpack(raw: bytes | memoryview | msgspec.Raw, *, writable: bool = False) -> Any:
+    """Decode one value. Tensors are fresh copies; an in-place change of one raises (inference tensors) unless
+    `writable`.
 
     Raises:
         ProtocolError: for anything but a well-formed value within the caps.
     """
-    return _Reader().read(raw)
+    return _Reader(writable).read(raw)
 
 
 class _Reader:
     """Decodes one value, counting depth and items over all extension types within it."""
 
-    def __init__(self) -> None:
+    def __init__(self, writable: bool) -> None:
+        self.writable = writable
         self.depth = 0
         self.items = 0
         self.decode = msgspec.msgpack.Decoder(ext_hook=self.extension).decode
@@ -275,7 +278,7 @@ class _Reader:
 
     def extension(self, code: int, data: memoryview) -> object:
         if code == TENSOR:
-            return _unpack_tensor(data)
+            return _unpack_tensor(data, self.writable)
         if code == TUPLE:
             self.depth += 1
             if self.depth > MAX_DEPTH + 1:
@@ -295,7 +298,7 @@ class _Reader:
         raise ProtocolError(f"unknown extension {code}")
 
 
-def _unpack_tensor(data: memoryview) -> torch.Tensor:
+def _unpack_tensor(data: memoryview, writable: bool) -> torch.Tensor:
     try:
         name, shape, body = _tensor_body.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -307,15 +310,20 @@ def _unpack_tensor(data: memoryview) -> torch.Tensor:
         raise ProtocolError("a tensor of impossible shape")
     if math.prod(shape) * dtype.itemsize != len(body):
         raise ProtocolError("a tensor whose bytes do not fit its shape")
-    if 0 in shape:
-        if math.prod(size for size in shape if size) > MAX_FRAME:
-            raise ProtocolError("a tensor of impossible shape")
-        with torch.inference_mode():
-            return torch.empty(shape, dtype=dtype)
+    if 0 in shape and math.prod(size for size in shape if size) > MAX_FRAME:
+        raise ProtocolError("a tensor of impossible shape")
+    if writable:
+        return _tensor_of(body, dtype, shape)
     with torch.inference_mode():
-        flat = torch.frombuffer(bytearray(body), dtype=torch.uint8)
-        # Any byte but 0 and 1 in a bool tensor would be undefined behaviour.
-        return (flat != 0 if dtype is torch.bool else flat.view(dtype)).reshape(shape)
+        return _tensor_of(body, dtype, shape)
+
+
+def _tensor_of(body: bytes, dtype: torch.dtype, shape: list[int]) -> torch.Tensor:
+    if not body:
+        return torch.empty(shape, dtype=dtype)
+    if dtype is torch.bool:  # any byte but 0 and 1 in such a tensor would be undefined behaviour
+        return (torch.frombuffer(bytearray(body), dtype=torch.uint8) != 0).reshape(shape)
+    return torch.frombuffer(bytearray(body), dtype=dtype).reshape(shape)
 
 
 def encode_request(request: Request) -> bytes:
