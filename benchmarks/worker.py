@@ -1,8 +1,8 @@
 """What a confined worker costs beside `import torch`: fork, confinement, and the import of the reference's files.
 
-The files are those of the core exercises. A worker is made for one exercise and imports what that needs; one that
-imports every file of the reference, more than any exercise needs, is shown beside it. The process that forks workers
-has got ready for many of them, as it does for a class.
+A worker is made for one exercise and imports what that needs: each exercise of the course is measured, and the dearest
+counts. One that imports every file of the reference, more than any exercise needs, is shown beside them. The process
+that forks workers has got ready for many of them, as it does for a class.
 
     python benchmarks/worker.py [--rounds N]
 
@@ -45,32 +45,40 @@ def main() -> int:
     if found.isolation != "sandbox":
         print("There is no sandbox here: `python grade.py doctor` says why.", file=sys.stderr)
         return 2
+    from harness.course import read_course
     from harness.worker import launch, torch_import
 
     torch_import.import_torch()
 
     (launcher,) = launch.launchers("fork", "sandbox", many=True)
-    core = ("gpt.py", "rope.py", "heads_positions.py")
-    every = sorted(path.name for path in (ROOT / "reference").glob("*.py"))
-    imports, workers, memory, largest = [], [], [], []
+    wanted = {
+        exercise.id: [name for name in exercise.files if name.endswith(".py")] for exercise in read_course().exercise
+    }
+    wanted = {id: names for id, names in wanted.items() if names}
+    wanted["every file"] = sorted(path.name for path in (ROOT / "reference").glob("*.py"))
+    imports: list[float] = []
+    workers: dict[str, list[float]] = {id: [] for id in wanted}
+    memory: list[float | None] = []
     try:
-        worker(launcher, core)
+        worker(launcher, wanted["every file"])
         for number in range(rounds):
             if number % 3 == 0:
                 imports.append(import_torch())
-            seconds, mib = worker(launcher, core)
-            workers.append(seconds)
-            memory.append(mib)
-            largest.append(worker(launcher, every)[0])
+            for id, names in wanted.items():
+                seconds, mib = worker(launcher, names)
+                workers[id].append(seconds)
+                memory.append(mib)
     finally:
         launcher.close()
-    ratio = statistics.median(workers) / statistics.median(imports)
-    print(f"import torch: {statistics.median(imports):.2f} s CPU (median of {len(imports)})")
-    print(f"a worker: {1000 * statistics.median(workers):.0f} ms CPU (median of {rounds}), "
-          f"{1000 * min(workers):.0f} to {1000 * max(workers):.0f}")  # fmt: skip
-    print(f"with every file of the reference: {1000 * statistics.median(largest):.0f} ms CPU, "
-          f"{statistics.median(largest) / statistics.median(imports):.4f} imports of torch")  # fmt: skip
-    kept = [verdict("CPU time of a worker, in imports of torch", ratio, MOST_OF_IMPORT)]
+    one = statistics.median(imports)
+    print(f"import torch: {one:.2f} s CPU (median of {len(imports)})")
+    ratios = {id: statistics.median(times) / one for id, times in workers.items()}
+    for id, times in workers.items():
+        print(f"{id:<12}{1000 * statistics.median(times):4.0f} ms CPU ({1000 * min(times):.0f} to "
+              f"{1000 * max(times):.0f}), {ratios[id]:.4f} imports of torch")  # fmt: skip
+    del ratios["every file"]
+    dearest = max(ratios, key=lambda id: ratios[id])
+    kept = [verdict(f"CPU time of a worker for {dearest}, in imports of torch", ratios[dearest], MOST_OF_IMPORT)]
     known = [mib for mib in memory if mib is not None]
     if known:
         kept.append(verdict("private memory of a worker, MiB", max(known), MOST_MIB))

@@ -72,6 +72,7 @@ class _Sandbox:
     abi: int
     readable: tuple[str, ...]
     bpf: bytes
+    signals_bpf: bytes  # see syscalls.own_signals
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class _Prepared:
     zygote: int  # process id
     zygote_parent: int
     tasks: int  # threads of this user's processes when the zygote started
+    signals: tuple[int, ...]  # those that do not do here what they do by default
     sandbox: _Sandbox | None
 
 
@@ -103,7 +105,8 @@ def prepare(sandbox: bool = True) -> None:
     global _prepared
     made = _prepare_sandbox() if sandbox else None
     tasks = _tasks_of(os.getuid()) if sys.platform == "linux" and os.getuid() != 0 else 0
-    _prepared = _Prepared(os.getpid(), os.getppid(), tasks, made)
+    changed = tuple(number for number in _RESET_SIGNALS if signal.getsignal(number) is not signal.SIG_DFL)
+    _prepared = _Prepared(os.getpid(), os.getppid(), tasks, changed, made)
 
 
 def prepared_by_parent() -> None:
@@ -129,14 +132,14 @@ def _prepare_sandbox() -> _Sandbox:
         import landlock  # noqa: F401
         import pyseccomp  # noqa: F401
 
-        bpf = syscalls.compile_filter()
+        bpf, signals_bpf = syscalls.compile_filter(), syscalls.compile_own_signals()
     except (ImportError, OSError, RuntimeError) as error:
         raise ConfinementError(
             f"The sandbox's libraries do not work here: {error}. Install them with "
             "'python -m pip install -r requirements.txt', and the system's libseccomp "
             "(Debian and Ubuntu: libseccomp2; Fedora: libseccomp)."
         ) from error
-    return _Sandbox(abi, files.readable_paths(), bpf)
+    return _Sandbox(abi, files.readable_paths(), bpf, signals_bpf)
 
 
 def environment(scratch: str) -> dict[str, str]:
@@ -173,7 +176,7 @@ def confine(c: Confinement) -> None:
         if os.name != "posix":
             return
         step = "leaving the parent's session"
-        _leave_session()
+        _leave_session(prepared.signals)
         own_user = False
         if sys.platform == "linux":
             step = "giving up privileges"
@@ -191,7 +194,7 @@ def confine(c: Confinement) -> None:
             step = "restricting files (Landlock)"
             files.restrict((*prepared.sandbox.readable, *c.readable), c.scratch, prepared.sandbox.abi)
             step = "restricting system calls (seccomp)"
-            syscalls.load_own_signals()
+            linux.load_filter(syscalls.own_signals(prepared.sandbox.signals_bpf, os.getpid()))
             linux.load_filter(prepared.sandbox.bpf)
     except (OSError, ValueError) as error:
         raise ConfinementError(f"The worker could not be confined: {step}: {error}.") from error
@@ -216,14 +219,13 @@ def die_with(parent: int) -> None:
         raise ConfinementError("The process that started this worker has ended.")
 
 
-def _leave_session() -> None:
+def _leave_session(signals: Iterable[int]) -> None:
     """New session and process group, no terminal, default signals, first to go when memory runs out."""
     if os.getsid(0) != os.getpid():  # a spawned worker may lead a session already
         os.setsid()
     signal.set_wakeup_fd(-1)
-    for number in _RESET_SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_DFL:
-            signal.signal(number, signal.SIG_DFL)
+    for number in signals:
+        signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # A container may forbid it, other systems lack it; the memory limits below hold without it.
     with contextlib.suppress(OSError):

@@ -56,12 +56,7 @@ def become_worker(home: Path, channel: socket.socket, output: socket.socket, lim
         print(error, file=sys.stderr, flush=True)
         os._exit(UNCONFINED)
     sys.argv = ["worker"]
-    root = Path(__file__).resolve().parents[2]
-    kept = [entry for entry in sys.path if entry and Path(entry).resolve() != root]
-    sys.path[:] = [str(home / SUBMISSION), *kept]
-    warnings.resetwarnings()
-    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
-        warnings.simplefilter("ignore", category)  # Python's own defaults, whatever -W this process was started with
+    sys.path.insert(0, str(home / SUBMISSION))
     serve(channel, home)
 
 
@@ -110,7 +105,13 @@ _USUAL = ("argparse", "csv", "json", "random", "statistics")
 
 
 def warm_up() -> None:
-    """What a first use would cost every worker again, done once before the fork."""
+    """What would cost every worker again, done once before the fork: what a first use of torch takes, where modules are
+    looked for, which warnings are shown."""
+    root = Path(__file__).resolve().parents[2]
+    sys.path[:] = [entry for entry in sys.path if entry and Path(entry).resolve() != root]
+    warnings.resetwarnings()
+    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.simplefilter("ignore", category)  # Python's own defaults, whatever -W this process was started with
     for name in _USUAL:
         importlib.import_module(name)
     layer = torch.nn.Linear(2, 2)

@@ -54,6 +54,7 @@ getrlimit getrusage sysinfo uname getrandom wait4 waitid
 # The inherited channel: send and recv on a connected socket; no way to make, name or find another one.
 _CHANNEL = "recvfrom shutdown getsockname getpeername getsockopt"
 
+_SOME_PROCESS = 0x5A17E3C9  # stands for a process id in a filter that is made before the process; none is so large
 _LOW = 0xFFFFFFFF  # the kernel reads an int argument's low half only, so the filter must too
 
 # DUPFD, GETFD, SETFD, GETFL, SETFL, GETLK, SETLK, SETLKW, the three OFD locks, DUPFD_CLOEXEC. Not F_SETOWN,
@@ -113,8 +114,8 @@ def _conditional() -> Iterator[tuple[str, tuple[Condition, ...]]]:
 def compile_filter() -> bytes:
     """The filter as a BPF program, ready for `linux.load_filter` in any number of workers.
 
-    `tgkill` is allowed here without a condition, because the process id is not known yet:
-    `load_own_signals`, which the worker calls first, narrows it.
+    `tgkill` is allowed here without a condition, because the process id is not known yet: the filter of
+    `own_signals`, which the worker loads first, narrows it.
 
     Raises OSError or ImportError when libseccomp is missing or too old, RuntimeError on an unknown
     architecture.
@@ -146,14 +147,28 @@ def compile_filter() -> bytes:
     return _export(rules)
 
 
-def load_own_signals() -> None:
-    """Install a filter that lets `tgkill` (raise, abort, pthread_kill) reach the calling process only."""
+def compile_own_signals() -> bytes:
+    """A filter that lets `tgkill` (raise, abort, pthread_kill) reach one process only; `own_signals` names it.
+
+    Raises as `compile_filter` does.
+    """
     import pyseccomp
 
     rules = _new_filter(pyseccomp.ALLOW)
-    own = pyseccomp.Arg(0, pyseccomp.NE, os.getpid())
+    own = pyseccomp.Arg(0, pyseccomp.NE, _SOME_PROCESS)
     rules.add_rule(pyseccomp.ERRNO(errno.EPERM), "tgkill", own)
-    rules.load()
+    made = _export(rules)
+    if own_signals(made, 0) == made:
+        raise RuntimeError("libseccomp made a filter of signals that names no process")
+    return made
+
+
+def own_signals(bpf: bytes, pid: int) -> bytes:
+    """What `compile_own_signals` made, for the process `pid`."""
+    # A struct sock_filter has eight bytes; the last four are the constant that an instruction uses.
+    instructions = [bpf[place : place + 8] for place in range(0, len(bpf), 8)]
+    some, own = (number.to_bytes(4, sys.byteorder) for number in (_SOME_PROCESS, pid))
+    return b"".join(one[:4] + own if one[4:] == some else one for one in instructions)
 
 
 def _new_filter(default: int) -> Any:
