@@ -24,7 +24,7 @@ F64 = 1e-9
 RUNS = 1e-6  # two runs with the same settings give the same bits; a setting that differs shows from 1e-4 on
 CHANGES = 1e-5
 RATE = 1e-2
-FALLS = 0.5  # of the loss at the start; see test_learns
+FALLS = 0.38  # of the loss at the start; see test_learns
 SIZES = {"vocab_size": 11, "block_size": 4, "n_layer": 2, "n_head": 2, "n_embd": 8}
 SMALL = {"n_layer": 1, "n_embd": 8, "block_size": 8, "batch_size": 4, "dropout": 0.0, "learning_rate": RATE}
 MEASURED = ("training_loss", "validation_loss", "best_validation_loss")
@@ -424,35 +424,35 @@ def poems(student, draw, length=200):
     "training.learns",
     title="A short training run: the loss falls, in training and in validation",
     points=1,
-    hint="Twenty steps are enough for a text of 8 characters in a circle. If the loss stays, look at what the model "
-    "is asked for (cut_windows) and at what the step does.",
+    hint="Twenty-five steps are enough for a text of 8 characters in a circle. If the loss stays, look at what the "
+    "model is asked for (cut_windows) and at what the step does.",
     reproduce="""
 import torch; from corpus import Data; from gpt import CharTokenizer; from train import *
 text = torch.arange(8).repeat(25); data = Data(CharTokenizer("abcdefgh"), text, text[:41])
 sizes = dict(n_layer=1, n_head=2, n_embd=8, block_size=8, batch_size=4, dropout=0.0, learning_rate=5e-2)
-model, history = train(Settings(steps=20, evaluate_every=20, **sizes), data)
-print(history.last < 0.5 * history.training[0])  # True
+model, history = train(Settings(steps=25, evaluate_every=25, **sizes), data)
+print(history.last < 0.38 * history.training[0])  # True
 """,
 )
 def test_learns(student, draw):
     data = poems(student, draw)
     run_once, Settings = function(student.compare, "run_once"), student.train.Settings
     what = "run_once(settings, data)"
-    # Over 60 texts: after twenty steps a training loss of at most 0.78 and a validation loss of 0.03; with the loss of
-    # the last position alone at least 1.47 in training. The first step is so small that a loss measured after it,
+    # Over 40 texts: after 25 steps a training loss of at most 0.63 and a validation loss of 0.01; where old gradients
+    # stay at least 0.95 in training. The first step is so small that a loss measured after it,
     # which training.step-loss judges, is the same but for 0.01.
     small, sizes = SMALL | {"learning_rate": 1e-3}, SMALL | {"learning_rate": 5e-2}
     start = math.log(8)  # what guessing evenly costs, and what an untrained model says
     first = measured(run_once(Settings(steps=1, n_head=2, evaluate_every=1, **small), data), what)
     expect.number(first["training_loss"], start, atol=0.1, what=f'{what}["training_loss"], steps = 1')
-    last = measured(run_once(Settings(steps=20, n_head=2, evaluate_every=20, **sizes), data), what)
+    last = measured(run_once(Settings(steps=25, n_head=2, evaluate_every=25, **sizes), data), what)
     for name in ("training_loss", "validation_loss"):
-        value = expect.real(last[name], what=f'{what}["{name}"], steps = 20')
+        value = expect.real(last[name], what=f'{what}["{name}"], steps = 25')
         expect.true(
             0.0 <= value < FALLS * start,
             "training.learns.falls",
             "{what} is {actual}; it should be {expected}.",
-            what=f'{what}["{name}"], steps = 20',
+            what=f'{what}["{name}"], steps = 25',
             expected=f"< {FALLS * start:.2f}",
             actual=f"{value:.2f}",
         )
