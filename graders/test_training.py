@@ -529,13 +529,10 @@ def test_compare_rows(student, draw):
     settings = student.train.Settings(**shared)
     answer = function(student.compare, "compare")(data, settings, "n_head", (1, 4), (3, 5))
     rows = expect.items(answer, 4, what="compare(data, settings, name, values, seeds)")
-    expected = [
-        run_once(student.train.Settings(**shared, n_head=n_head, seed=seed), data)
-        for seed in (3, 5)
-        for n_head in (1, 4)
-    ]
-    for i, (row, wanted) in enumerate(zip(rows, expected, strict=True)):
+    expected = [{"n_head": n_head, "seed": seed} for seed in (3, 5) for n_head in (1, 4)]
+    for i, (row, setting) in enumerate(zip(rows, expected, strict=True)):
         what = f"compare(data, settings, name, values, seeds)[{i}]"
+        wanted = run_once(student.train.Settings(**shared, **setting), data)
         row, wanted = measured(row, what), measured(wanted, what)
         for name in ("n_head", "seed", "n_embd", "parameters"):
             expect.equal(row.get(name), wanted.get(name), what=f'{what}["{name}"]')

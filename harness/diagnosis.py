@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import CodeType, ModuleType
+from types import ModuleType
 
 import pytest
 import torch
@@ -78,7 +78,7 @@ class _Trial:
     """What the reference's own run of a check tells: a bench for further runs, and the functions that it called."""
 
     bench: Bench
-    called: set[CodeType]
+    called: touched.Called
 
 
 class Diagnosis:
@@ -86,19 +86,25 @@ class Diagnosis:
 
     Args:
         known: what can be named.
-        sources: the reference's, module name -> text. They are loaded anew, apart from the oracle's.
+        modules: the reference's, apart from the oracle's, because they are changed for a while.
         items: the collected checks.
     """
 
-    def __init__(self, known: Mistakes, sources: Mapping[str, str], items: Sequence[pytest.Item]) -> None:
+    def __init__(self, known: Mistakes, modules: Modules, items: Sequence[pytest.Item]) -> None:
         self.known = known
-        self.modules = Modules(sources, "reference")
+        self.modules = modules
         self.tests = {info_of(item).id: item for item in items}
         self.footprints: dict[tuple[Candidate, str, int], Footprint] = {}
         self.trials: dict[tuple[str, int], _Trial] = {}
 
     def name(
-        self, exercise: str, failed: Mapping[str, Footprint], passed: Sequence[str], bench: Bench
+        self,
+        exercise: str,
+        failed: Mapping[str, Footprint],
+        passed: Sequence[str],
+        others: Collection[str],
+        named: Collection[Candidate],
+        bench: Bench,
     ) -> Candidate | None:
         """The known mistake that reproduces all of `failed`, or None.
 
@@ -106,12 +112,14 @@ class Diagnosis:
             exercise: whose mistakes are tried.
             failed: footprints of the failing checks by id, cheapest first.
             passed: ids of the checks that passed: of several mistakes that fit, one that fails there does not.
+            others: ids of all failing checks of the exercise: one mistake that explains more goes before one that
+                explains less, and so does one of `named`, which have been found already.
             bench: the oracle and the seed.
         """
         left = list(self.known.that_may_fail(exercise, failed))
         if all(candidate.fails is not None for candidate in left):
             # The best first, so that the others need not be run.
-            left.sort(key=lambda candidate: [check in (candidate.fails or ()) for check in passed])
+            left.sort(key=lambda candidate: _unlikely(candidate, passed, others, named))
             fits = (all(self.reproduces(candidate, *seen, bench) for seen in failed.items()) for candidate in left)
             return next(itertools.compress(left, fits), None)
         for check, footprint in failed.items():
@@ -185,6 +193,14 @@ class Diagnosis:
         return self.trials[key]
 
 
+def _unlikely(
+    candidate: Candidate, passed: Sequence[str], failing: Collection[str], named: Collection[Candidate]
+) -> tuple[list[bool], bool, int]:
+    """Orders mistakes whose failing checks are known; see `Diagnosis.name`."""
+    fails = candidate.fails or frozenset()
+    return [check in fails for check in passed], candidate not in named, -len(fails.intersection(failing))
+
+
 def record_check(item: pytest.Item, bench: Bench, recording: Recording, modules: Modules) -> Ended | None:
     """Let the reference take a check itself and record what the oracle is asked; None when it passed.
 
@@ -250,11 +266,11 @@ def tell(
             for c in about_code
             if c.status is Status.FAILED and c not in failing and not c.caused_by and footprints[c.id].seen
         ]  # what saw no answer of the code is not a matter of the code
+        unexplained = [check.id for check in (*failing, *others)]
         for group in (failing, *([check] for check in others)):
-            ordered = sorted(group, key=lambda check: check.seconds)
-            found = ordered and diagnosis.name(
-                result.id, {check.id: footprints[check.id] for check in ordered}, passed, bench
-            )
+            ordered = {check.id: footprints[check.id] for check in sorted(group, key=lambda check: check.seconds)}
+            before = [candidate for candidate, _ in named]
+            found = ordered and diagnosis.name(result.id, ordered, passed, unexplained, before, bench)
             if found:
                 named.append((found, group[0].id))
                 _name(group, found.mistake)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Protocol
 
 from harness.authoring import fails, touched
@@ -28,7 +28,7 @@ class Candidate:
         """Whether it can be what made all of these checks of its exercise fail."""
         return self.fails is None or self.fails.issuperset(checks)
 
-    def can_show(self, modules: Mapping[str, ModuleType], called: set[CodeType]) -> bool:
+    def can_show(self, modules: Mapping[str, ModuleType], called: touched.Called) -> bool:
         """Whether a check that calls these functions of the loaded reference may end otherwise here."""
         return any(touched.can_show(variant, modules, called) for variant in (self.mistake, self.form) if variant)
 

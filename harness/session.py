@@ -225,7 +225,7 @@ class Rounds(GradingPlugin):
         if self.diagnosis is None:
             recorded = recording.read(root)
             self.diagnosis = (
-                diagnosis.Diagnosis(Shelf(root / "graders"), reference_modules(root / "reference").sources, items)
+                diagnosis.Diagnosis(Shelf(root / "graders"), reference_modules(root / "reference"), items)
                 if recorded is None
                 else recording.RecordedDiagnosis(recorded, items)
             )

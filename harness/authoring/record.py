@@ -52,6 +52,6 @@ class _Recorder(Rounds):
             [v for v in load_variants(root / "graders" / "misconceptions") if v.exercise in kept],
             [v for v in load_variants(root / "graders" / "accepted") if v.exercise in kept],
         )
-        live = Diagnosis(Listed(known), reference_modules(root / "reference").sources, session.items)
+        live = Diagnosis(Listed(known), reference_modules(root / "reference"), session.items)
         self.recorded = recording.record(tapes, known, live, bench, session.items, self.left_out)
         return True

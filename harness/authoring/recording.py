@@ -27,7 +27,7 @@ from harness.diagnosis import Diagnosis, Footprint
 from harness.messages import message
 from harness.mistakes import Candidate, Listed
 from harness.observe import keep, kept
-from harness.oracle import Recording, ReplayLink
+from harness.oracle import Modules, Recording, ReplayLink
 from harness.outcome import Message, Status
 from harness.plugin import Ended, info_of
 from harness.problem import Problem
@@ -151,7 +151,7 @@ class RecordedDiagnosis(Diagnosis):
             )
             for place, m in enumerate(recorded.contents.mistakes)
         ]
-        super().__init__(Listed(known), {}, items)
+        super().__init__(Listed(known), Modules({}, "reference"), items)
 
     def _run(self, candidate: Candidate, check: str, bench: Bench, expected: Sequence[object] | None) -> Footprint:
         seen = self.recorded.seen(candidate.mistake.line, check)
