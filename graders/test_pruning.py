@@ -25,6 +25,7 @@ TRAINED = (
 # Of that model, with the first 50 of its 1749 characters: the others add nothing but time.
 SMALL = {"vocab_size": 50, "block_size": 64, "n_layer": 2, "n_head": 4, "n_embd": 32}
 SIZES = {"vocab_size": 11, "block_size": 8, "n_layer": 2, "n_head": 3, "n_embd": 12}
+TINY = {"vocab_size": 11, "block_size": 8, "n_layer": 1, "n_head": 2, "n_embd": 4}
 
 
 def build(student, sizes, state=None, dropout=0.0):
@@ -38,10 +39,12 @@ def build(student, sizes, state=None, dropout=0.0):
     return model
 
 
-def weights(reference, draw):
+def weights(reference, draw, sizes=SIZES):
     """Weights large enough that every head matters."""
-    state = reference.gpt.GPT(reference.gpt.GPTConfig(**SIZES)).state_dict()
-    return {name: value + draw.normal(*value.shape, scale=0.3) for name, value in state.items()}
+    state = reference.gpt.GPT(reference.gpt.GPTConfig(**sizes)).state_dict()
+    changes = draw.normal(sum(value.numel() for value in state.values()), scale=0.3)
+    parts = changes.split([value.numel() for value in state.values()])
+    return {name: value + part.view_as(value) for (name, value), part in zip(state.items(), parts, strict=True)}
 
 
 def without(state, sizes, *heads):
@@ -186,16 +189,17 @@ print(rise[1, 2].item() - (loss_of(silence_head(model, 1, 2), batch) - loss_of(m
 """,
 )
 def test_importance(student, reference, draw):
-    state, x, y = weights(reference, draw), draw.integers(0, 11, 2, 5), draw.integers(0, 11, 2, 5)
-    state = {name: value.double() for name, value in state.items()}
-    one_layer = {**SIZES, "n_layer": 1}  # the smaller model first: most mistakes show in it, at a third of the cost
-    first = {name: value for name, value in state.items() if not name.startswith("blocks.1.")}
-    for sizes, weights_of, training in ((one_layer, first, True), (SIZES, state, False)):
-        model = build(student, sizes, weights_of, dropout=0.5)
+    x, y = draw.integers(0, 11, 2, 5), draw.integers(0, 11, 2, 5)
+    for sizes, training in (
+        (TINY, True),
+        (SIZES, False),
+    ):  # most mistakes show in the small model, at a third of the cost
+        state = {name: value.double() for name, value in weights(reference, draw, sizes).items()}
+        model = build(student, sizes, state, dropout=0.5)
         model.train(training)
         what = f"head_importance(model, batch), n_layer = {sizes['n_layer']}, model.training = {training}"
-        rise = importance(student, model, x, y, sizes)  # the answer first: what tells mistakes apart comes early
-        expected = rises(student, weights_of, x, y, sizes, places(sizes)).view(sizes["n_layer"], sizes["n_head"])
+        rise = importance(student, model, x, y, sizes)  # the answer first: what tells mistakes apart should come early
+        expected = rises(student, state, x, y, sizes, places(sizes)).view(sizes["n_layer"], sizes["n_head"])
         expect.close(rise, expected, atol=NATS, what=what)
         expect.equal(model.training, training, what="model.training")
 
@@ -221,7 +225,7 @@ def test_trained(student, draw):
     state = {name: value.double() for name, value in trained.items()}
     text = draw.integers(0, V, 2, 13)
     x, y = text[:, :-1], text[:, 1:]
-    heads = [(0, 1), (1, 0), (1, 3)]  # enough to see a size that does not fit
+    heads = [(0, 1), (1, 3)]  # enough to see a size that does not fit
     rise = importance(student, build(student, SMALL, state), x, y, SMALL)
     expected = rises(student, state, x, y, SMALL, heads)
     got = torch.stack([rise[place] for place in heads])
