@@ -119,7 +119,7 @@ class Diagnosis:
         left = list(self.known.that_may_fail(exercise, failed))
         if all(candidate.fails is not None for candidate in left):
             # The best first, so that the others need not be run.
-            left.sort(key=lambda candidate: _unlikely(candidate, passed, others, named))
+            left.sort(key=lambda candidate: _unlikely(candidate, failed, passed, others, named))
             fits = (all(self.reproduces(candidate, *seen, bench) for seen in failed.items()) for candidate in left)
             return next(itertools.compress(left, fits), None)
         for check, footprint in failed.items():
@@ -194,11 +194,22 @@ class Diagnosis:
 
 
 def _unlikely(
-    candidate: Candidate, passed: Sequence[str], failing: Collection[str], named: Collection[Candidate]
-) -> tuple[list[bool], bool, int]:
-    """Orders mistakes whose failing checks are known; see `Diagnosis.name`."""
-    fails = candidate.fails or frozenset()
-    return [check in fails for check in passed], candidate not in named, -len(fails.intersection(failing))
+    candidate: Candidate,
+    failed: Mapping[str, Footprint],
+    passed: Sequence[str],
+    others: Collection[str],
+    named: Collection[Candidate],
+) -> tuple[object, ...]:
+    """Orders mistakes whose failing checks are known; see `Diagnosis.name`. Those that make a check say what it said
+    go before others, which may be tried in vain."""
+    fails = candidate.fails or {}
+    said = {check: footprint.ended.message.id for check, footprint in failed.items() if footprint.ended is not None}
+    return (
+        [check in fails for check in passed],
+        candidate not in named,
+        -len(fails.keys() & set(others)),
+        -sum(fails.get(check) == id for check, id in said.items()),
+    )
 
 
 def record_check(item: pytest.Item, bench: Bench, recording: Recording, modules: Modules) -> Ended | None:

@@ -147,7 +147,7 @@ class RecordedDiagnosis(Diagnosis):
         known = [
             Candidate(
                 Variant(m.id, m.exercise, "misconception", "", "", m.hint, "", (), "", f"recorded:{place}"),
-                fails=frozenset(m.checks),
+                fails=dict.fromkeys(m.checks, ""),
             )
             for place, m in enumerate(recorded.contents.mistakes)
         ]
