@@ -225,18 +225,19 @@ class OneAfterAnother:
     id = "pruning.one-after-another"
     of = "pruning"
     source = "own: model = silence_head(model, ...) in the loop"
-    imports = "import copy"
     hint = (
         "The heads that were silenced before stay silent in your loop. Each head should be missing alone, from the "
         "whole model."
     )
 
     def head_importance(model, batch):
-        whole, rise, lost = loss_of(model, batch), [], copy.deepcopy(model)
-        for block in lost.blocks:
+        whole, rise, kept = loss_of(model, batch), [], [block.attn.proj.weight.clone() for block in model.blocks]
+        for block in model.blocks:
             for head in block.attn.proj.weight.data.split(model.config.n_embd // model.config.n_head, dim=1):
                 head.zero_()
-                rise.append(loss_of(lost, batch) - whole)
+                rise.append(loss_of(model, batch) - whole)
+        for block, weight in zip(model.blocks, kept, strict=True):
+            block.attn.proj.weight.data.copy_(weight)
         return torch.tensor(rise).view(model.config.n_layer, -1)
 
 

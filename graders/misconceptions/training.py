@@ -680,7 +680,7 @@ class DefaultsInstead:
     hint = "Your runs start from the default settings. What the caller has chosen, size and steps among it, must stay."
 
     def compare(data, settings, name, values, seeds=(0,), run=run_once):
-        kept = {key: getattr(settings, key) for key in ("steps", "block_size", "n_layer")}
+        kept = {key: getattr(settings, key) for key in ("steps", "block_size", "n_embd", "n_layer")}
         return [run(Settings(**{**kept, name: value, "seed": seed}), data) for seed in seeds for value in values]
 
 

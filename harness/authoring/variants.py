@@ -20,8 +20,9 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Literal
 
 Kind = Literal["accepted", "misconception", "degenerate"]
@@ -162,10 +163,15 @@ def _put(undo: list[tuple[object, str, object]], place: object, name: str, value
 
 def _compiled(function: Replacement, module: ModuleType, owner: object, where: str) -> object:
     """The function as it would be in `module`; `super()` finds its class through the cell `__class__`."""
-    shim = "\n".join(["def _shim(__class__):", *_indented(function.source, "    "), f"    return {function.name}"])
     names: dict[str, Callable[[object], object]] = {}
-    exec(compile(shim, where, "exec", dont_inherit=True), module.__dict__, names)
+    exec(_shim(function, where), module.__dict__, names)
     return names["_shim"](owner)
+
+
+@lru_cache(maxsize=1024)  # a mistake is tried on several checks
+def _shim(function: Replacement, where: str) -> CodeType:
+    shim = "\n".join(["def _shim(__class__):", *_indented(function.source, "    "), f"    return {function.name}"])
+    return compile(shim, where, "exec", dont_inherit=True)
 
 
 def has_conventions(folder: Path, exercise: str) -> bool:
@@ -259,11 +265,10 @@ def _functions(node: ast.ClassDef, lines: list[str], owner: str) -> tuple[Replac
         if isinstance(child, ast.ClassDef):
             found += _functions(child, lines, child.name)
         elif isinstance(child, ast.FunctionDef):
-            kept, first = _inside_strings(child), _first_line(child)
-            source = [
-                line if number in kept else line[child.col_offset :]
-                for number, line in enumerate(lines[first - 1 : child.end_lineno], first)
-            ]
+            first = _first_line(child)
+            whole = lines[first - 1 : child.end_lineno]
+            kept = _inside_strings(child, "\n".join(whole))
+            source = [line if number in kept else line[child.col_offset :] for number, line in enumerate(whole, first)]
             found.append(Replacement(owner, child.name, "\n".join(source)))
     return tuple(found)
 
@@ -272,14 +277,20 @@ def _first_line(node: ast.FunctionDef) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
-def _inside_strings(node: ast.AST) -> set[int]:
-    """The lines that begin inside a string: to change their indentation would change the string."""
+def _inside_strings(node: ast.AST | None, source: str) -> set[int]:
+    """The lines that begin inside a string: to change their indentation would change the string.
+
+    Without a node, `source` is parsed, unless there cannot be such a line.
+    """
+    if not any(mark in source for mark in ('"""', "'''", "\\\n")):
+        return set()
+    node = node or ast.parse(source)
     strings = [n for n in ast.walk(node) if isinstance(n, ast.JoinedStr | ast.Constant)]
     return {line for n in strings for line in range(n.lineno + 1, (n.end_lineno or 0) + 1)}
 
 
 def _indented(source: str, indent: str) -> list[str]:
-    kept = _inside_strings(ast.parse(source))
+    kept = _inside_strings(None, source)
     lines = enumerate(source.splitlines(), 1)
     return [line if number in kept or not line else indent + line for number, line in lines]
 
