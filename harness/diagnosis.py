@@ -2,17 +2,18 @@
 
 The wrong versions of `graders/misconceptions/` are run in this process, which trusts them, on the same inputs and
 weights, and what the checks saw of them is compared with what they saw of the student. A mistake is named only if it
-reproduces every failing value check of an exercise. Wrong versions run only when something failed, cheapest check
-first, and what they gave is kept for the next submission.
+reproduces every failing value check of an exercise. Wrong versions run only when something failed, and of those only
+the ones that fail where the submission does; the cheapest check first. What they gave is kept for the next submission.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import CodeType, ModuleType
+from types import ModuleType
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ import torch
 from harness.authoring import touched
 from harness.authoring.variants import Variant
 from harness.bench import Bench
+from harness.mistakes import Candidate, Mistakes
 from harness.observe import Mismatch, alike, observing
 from harness.oracle import Modules, Recording, RecordingLink, ReplayLink
 from harness.outcome import Status
@@ -72,66 +74,37 @@ class Footprint:
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A known mistake, in the reference's convention or in another that is as right (`form`)."""
-
-    mistake: Variant
-    form: Variant | None = None
-
-    def can_show(self, modules: Mapping[str, ModuleType], called: set[CodeType]) -> bool:
-        """Whether a check that calls these functions of the loaded reference may end otherwise here."""
-        return any(touched.can_show(variant, modules, called) for variant in (self.mistake, self.form) if variant)
-
-    @contextmanager
-    def patched(self, modules: Mapping[str, ModuleType]) -> Iterator[None]:
-        with ExitStack() as stack:
-            if self.form is not None:
-                stack.enter_context(self.form.patched(modules))
-            stack.enter_context(self.mistake.patched(modules))
-            yield
-
-
-def candidates(mistakes: Sequence[Variant], accepted: Sequence[Variant]) -> list[Candidate]:
-    """Every known mistake alone, then in every accepted convention that leaves the mistaken function alone.
-
-    Args:
-        mistakes: the misconceptions.
-        accepted: right answers; those with a `convention` give other values than the reference.
-    """
-    return [Candidate(mistake) for mistake in mistakes] + [
-        Candidate(mistake, form)
-        for form in accepted
-        for mistake in mistakes
-        if form.convention and form.exercise == mistake.exercise and not form.touches & mistake.touches
-    ]
-
-
-@dataclass(frozen=True)
 class _Trial:
     """What the reference's own run of a check tells: a bench for further runs, and the functions that it called."""
 
     bench: Bench
-    called: set[CodeType]
+    called: touched.Called
 
 
 class Diagnosis:
     """Finds the mistake behind failing checks.
 
     Args:
-        known: what can be named; more may be added at its end.
-        sources: the reference's, module name -> text. They are loaded anew, apart from the oracle's.
+        known: what can be named.
+        modules: the reference's, apart from the oracle's, because they are changed for a while.
         items: the collected checks.
     """
 
-    def __init__(self, known: Sequence[Candidate], sources: Mapping[str, str], items: Sequence[pytest.Item]) -> None:
-        self.known = list(known)
-        self.modules = Modules(sources, "reference")
+    def __init__(self, known: Mistakes, modules: Modules, items: Sequence[pytest.Item]) -> None:
+        self.known = known
+        self.modules = modules
         self.tests = {info_of(item).id: item for item in items}
-        self.footprints: dict[tuple[int, str, int], Footprint] = {}
+        self.footprints: dict[tuple[Candidate, str, int], Footprint] = {}
         self.trials: dict[tuple[str, int], _Trial] = {}
 
     def name(
-        self, exercise: str, failed: Mapping[str, Footprint], passed: Sequence[str], bench: Bench
+        self,
+        exercise: str,
+        failed: Mapping[str, Footprint],
+        passed: Sequence[str],
+        others: Collection[str],
+        named: Collection[Candidate],
+        bench: Bench,
     ) -> Candidate | None:
         """The known mistake that reproduces all of `failed`, or None.
 
@@ -139,49 +112,76 @@ class Diagnosis:
             exercise: whose mistakes are tried.
             failed: footprints of the failing checks by id, cheapest first.
             passed: ids of the checks that passed: of several mistakes that fit, one that fails there does not.
+            others: ids of all failing checks of the exercise: one mistake that explains more goes before one that
+                explains less, and so does one of `named`, which have been found already.
             bench: the oracle and the seed.
         """
-        left = [candidate for candidate in self.known if candidate.mistake.exercise == exercise]
+        left = list(self.known.that_may_fail(exercise, failed))
+        if all(candidate.fails is not None for candidate in left):
+            # The best first, so that the others need not be run.
+            left.sort(key=lambda candidate: _unlikely(candidate, failed, passed, others, named))
+            fits = (all(self.reproduces(candidate, *seen, bench) for seen in failed.items()) for candidate in left)
+            return next(itertools.compress(left, fits), None)
         for check, footprint in failed.items():
             left = [candidate for candidate in left if self.reproduces(candidate, check, footprint, bench)]
         if len({candidate.mistake.id for candidate in left}) > 1:
             for check in passed:
-                fitting = [candidate for candidate in left if self._run(candidate, check, bench, None).ended is None]
-                left = fitting or left
+                left = [candidate for candidate in left if not self._fails(candidate, check, bench)] or left
         return left[0] if left else None
 
     def reproduces(self, candidate: Candidate, check: str, footprint: Footprint, bench: Bench) -> bool:
         """Whether `check` fails on a known mistake as it failed on the student's code. Runs what is not known yet."""
-        key = (self.known.index(candidate), check, bench.seed)
+        key = (candidate, check, bench.seed)
         known = self.footprints.get(key)
         if known is None or (not known.complete and known.matches(footprint.seen)):
             known = self.footprints[key] = self._run(candidate, check, bench, footprint.seen)
         return known.complete and known.reproduces(footprint)
 
+    def _fails(self, candidate: Candidate, check: str, bench: Bench) -> bool:
+        if candidate.fails is not None:
+            return check in candidate.fails
+        return self._run(candidate, check, bench, None).ended is not None
+
     def _run(self, candidate: Candidate, check: str, bench: Bench, expected: Sequence[object] | None) -> Footprint:
-        modules, trial = self._loaded(bench), self._trial(check, bench)
-        if not candidate.can_show(modules, trial.called):
-            return Footprint(None, [])
+        modules = self._loaded(bench, check)
+        for variant in (candidate.mistake, *([candidate.form] if candidate.form else [])):
+            self.modules.load(variant.module)
+        if candidate.fails is None or check not in candidate.fails:
+            trial = self._trial(check, bench)
+            if not candidate.can_show(modules, trial.called):
+                return Footprint(None, [])
+            bench = trial.bench
         link = LocalLink(objects.Objects(self.modules.load))
         seen: list[object] = []
         try:
-            with candidate.patched(modules), observing(expected) as seen:
-                ended = run_check(self.tests[check], trial.bench, link)
+            with self._forgetting(), candidate.patched(modules), observing(expected) as seen:
+                ended = run_check(self.tests[check], bench, link)
         except Mismatch:
             return Footprint(None, seen, complete=False)
         return Footprint(ended, seen)
 
-    def _loaded(self, bench: Bench) -> dict[str, ModuleType]:
-        # All that a check of this course may import, before anything is patched: a module loaded meanwhile would keep
-        # the patched functions that it imports.
-        needed = {name.removesuffix(".py") for exercise in bench.course.exercise for name in exercise.files}
-        return {name: self.modules.load(name) for name in self.modules.sources if name in needed}
+    def _loaded(self, bench: Bench, check: str) -> dict[str, ModuleType]:
+        """The modules that a check's exercise is about, and what they import, loaded before anything is patched."""
+        exercise = info_of(self.tests[check]).exercise
+        for name in next(item.files for item in bench.course.exercise if item.id == exercise):
+            if name.removesuffix(".py") in self.modules.sources:
+                self.modules.load(name.removesuffix(".py"))
+        return self.modules.loaded
+
+    @contextmanager
+    def _forgetting(self) -> Iterator[None]:
+        """What is loaded meanwhile would keep the patched functions that it imports: later it is loaded anew."""
+        before = set(self.modules.loaded)
+        try:
+            yield
+        finally:
+            for name in self.modules.loaded.keys() - before:
+                del self.modules.loaded[name]
 
     def _trial(self, check: str, bench: Bench) -> _Trial:
         """What the reference's own run of a check tells, for all candidates that are tried on it."""
         key = (check, bench.seed)
         if key not in self.trials:
-            self._loaded(bench)
             recording = Recording(bench.seed)
             with touched.calls() as called:
                 ended = record_check(self.tests[check], bench, recording, self.modules)
@@ -191,6 +191,25 @@ class Diagnosis:
             again = Bench(bench.submission, bench.course, None, oracle, bench.seed)
             self.trials[key] = _Trial(again, called)
         return self.trials[key]
+
+
+def _unlikely(
+    candidate: Candidate,
+    failed: Mapping[str, Footprint],
+    passed: Sequence[str],
+    others: Collection[str],
+    named: Collection[Candidate],
+) -> tuple[object, ...]:
+    """Orders mistakes whose failing checks are known; see `Diagnosis.name`. Those that make a check say what it said
+    go before others, which may be tried in vain."""
+    fails = candidate.fails or {}
+    said = {check: footprint.ended.message.id for check, footprint in failed.items() if footprint.ended is not None}
+    return (
+        [check in fails for check in passed],
+        candidate not in named,
+        -len(fails.keys() & set(others)),
+        -sum(fails.get(check) == id for check, id in said.items()),
+    )
 
 
 def record_check(item: pytest.Item, bench: Bench, recording: Recording, modules: Modules) -> Ended | None:
@@ -231,11 +250,6 @@ def judges_files(item: pytest.Item) -> bool:
     return "handed_in" in item.fixturenames  # type: ignore[attr-defined]
 
 
-def may_be_named(check: CheckResult) -> bool:
-    """Whether a check ended in a way in which a known mistake can end."""
-    return check.status in (Status.FAILED, Status.ERROR, Status.MISSING)
-
-
 def tell(
     diagnosis: Diagnosis, results: Sequence[ExerciseResult], footprints: Mapping[str, Footprint], bench: Bench
 ) -> None:
@@ -263,11 +277,11 @@ def tell(
             for c in about_code
             if c.status is Status.FAILED and c not in failing and not c.caused_by and footprints[c.id].seen
         ]  # what saw no answer of the code is not a matter of the code
+        unexplained = [check.id for check in (*failing, *others)]
         for group in (failing, *([check] for check in others)):
-            ordered = sorted(group, key=lambda check: check.seconds)
-            found = ordered and diagnosis.name(
-                result.id, {check.id: footprints[check.id] for check in ordered}, passed, bench
-            )
+            ordered = {check.id: footprints[check.id] for check in sorted(group, key=lambda check: check.seconds)}
+            before = [candidate for candidate, _ in named]
+            found = ordered and diagnosis.name(result.id, ordered, passed, unexplained, before, bench)
             if found:
                 named.append((found, group[0].id))
                 _name(group, found.mistake)

@@ -79,8 +79,10 @@ def alike(first: object, second: object) -> bool:
     if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
         if first.shape != second.shape or first.dtype != second.dtype:
             return False
+        if torch.equal(first, second):  # as it is mostly, and sooner known
+            return True
         if not first.is_floating_point():
-            return torch.equal(first, second)
+            return False
         scale = float(torch.nan_to_num(second.abs(), posinf=0.0).max()) if second.numel() else 0.0
         rounding = _ROUNDING[second.dtype]
         return torch.allclose(first, second, rtol=rounding, atol=rounding * scale, equal_nan=True)

@@ -24,12 +24,12 @@ import torch
 
 from harness import VERSION, diagnosis, files, lanes, report
 from harness.authoring import recording
-from harness.authoring.variants import load_variants
 from harness.bench import Bench, reference_modules
 from harness.course import ROOT, Course, Exercise
 from harness.diagnosis import Footprint, judges_files, record_check
 from harness.grading import CheckInfo
 from harness.messages import message
+from harness.mistakes import Shelf
 from harness.notebook import snippets
 from harness.oracle import Recording, ReplayLink
 from harness.outcome import Status
@@ -121,7 +121,6 @@ class Rounds(GradingPlugin):
         self.jobs, self.warm = jobs, warm
         self.recordings: dict[int, Recording] = {}
         self.diagnosis: diagnosis.Diagnosis | None = None  # made when something has failed
-        self.diagnosable: set[str] = set()  # exercises whose known mistakes it has
 
     def pytest_addhooks(self, pluginmanager: pytest.PytestPluginManager) -> None:
         pluginmanager.add_hookspecs(pytest_jsonreport.plugin.Hooks)
@@ -226,19 +225,10 @@ class Rounds(GradingPlugin):
         if self.diagnosis is None:
             recorded = recording.read(root)
             self.diagnosis = (
-                diagnosis.Diagnosis([], reference_modules(root / "reference").sources, items)
+                diagnosis.Diagnosis(Shelf(root / "graders"), reference_modules(root / "reference"), items)
                 if recorded is None
                 else recording.RecordedDiagnosis(recorded, items)
             )
-        if self.diagnosis.modules.sources:  # a course that is a recording has no reference to make mistakes in
-            for exercise in grouped:
-                # Reading known answers takes longer than most diagnoses: only where something went wrong.
-                if exercise.id not in self.diagnosable and any(map(diagnosis.may_be_named, exercise.checks)):
-                    self.diagnosable.add(exercise.id)
-                    self.diagnosis.known += diagnosis.candidates(
-                        load_variants(root / "graders" / "misconceptions", exercise.id),
-                        load_variants(root / "graders" / "accepted", exercise.id),
-                    )
         checks = [check.id for exercise in grouped for check in exercise.checks]
         footprints = {id: Footprint(self.ended.get(id), self.seen.get(id, [])) for id in checks}
         diagnosis.tell(self.diagnosis, grouped, footprints, bench)

@@ -70,4 +70,13 @@ def test_calls_end_with_their_block() -> None:
     with calls() as called:
         early()
     late()
-    assert early.__code__ in called and late.__wrapped__.__code__ not in called
+    codes = {code for code, _ in called}
+    assert early.__code__ in codes and late.__wrapped__.__code__ not in codes
+
+
+def test_the_same_code_in_another_set_of_modules_is_another_function() -> None:
+    one, other = (Modules({"m": SOURCE}, "reference").load("m") for _ in range(2))
+    assert one.alone.__code__ is other.alone.__code__  # compiled once
+    with calls() as called:
+        one.alone()
+    assert [(it.alone.__code__, id(it.alone.__globals__)) in called for it in (one, other)] == [True, False]

@@ -189,13 +189,15 @@ class SignReversed:
     )
 
     def head_importance(model, batch):
-        whole, config = loss_of(model, batch), model.config
-        return torch.tensor(
-            [
-                [whole - loss_of(silence_head(model, i, j), batch) for j in range(config.n_head)]
-                for i in range(config.n_layer)
-            ]
-        )
+        whole = loss_of(model, batch)
+        return torch.tensor([whole - loss_of(model, batch) for _ in each_silent(model)]).view(model.config.n_layer, -1)
+
+    def each_silent(model):
+        for block in model.blocks:
+            for head in block.attn.proj.weight.data.split(model.config.n_embd // model.config.n_head, dim=1):
+                kept = head.clone()
+                yield head.zero_()
+                head.copy_(kept)
 
 
 class LossItself:
@@ -207,10 +209,14 @@ class LossItself:
     hint = "You return the losses themselves. What a head is worth is by how much the loss rises without it."
 
     def head_importance(model, batch):
-        config = model.config
-        return torch.tensor(
-            [[loss_of(silence_head(model, i, j), batch) for j in range(config.n_head)] for i in range(config.n_layer)]
-        )
+        return torch.tensor([loss_of(model, batch) for _ in each_silent(model)]).view(model.config.n_layer, -1)
+
+    def each_silent(model):
+        for block in model.blocks:
+            for head in block.attn.proj.weight.data.split(model.config.n_embd // model.config.n_head, dim=1):
+                kept = head.clone()
+                yield head.zero_()
+                head.copy_(kept)
 
 
 class OneAfterAnother:
@@ -225,13 +231,14 @@ class OneAfterAnother:
     )
 
     def head_importance(model, batch):
-        whole, rows, config = loss_of(model, batch), [], model.config
-        for i in range(config.n_layer):
-            rows.append([])
-            for j in range(config.n_head):
-                model = silence_head(model, i, j)
-                rows[-1].append(loss_of(model, batch) - whole)
-        return torch.tensor(rows)
+        whole, rise, kept = loss_of(model, batch), [], [block.attn.proj.weight.clone() for block in model.blocks]
+        for block in model.blocks:
+            for head in block.attn.proj.weight.data.split(model.config.n_embd // model.config.n_head, dim=1):
+                head.zero_()
+                rise.append(loss_of(model, batch) - whole)
+        for block, weight in zip(model.blocks, kept, strict=True):
+            block.attn.proj.weight.data.copy_(weight)
+        return torch.tensor(rise).view(model.config.n_layer, -1)
 
 
 class OnlyThisHead:
@@ -243,16 +250,15 @@ class OnlyThisHead:
     hint = "You measure what the model loses when only this head of its layer is left. Asked for is the other thing."
 
     def head_importance(model, batch):
-        whole, config, rows = loss_of(model, batch), model.config, []
-        for i in range(config.n_layer):
-            rows.append([])
-            for j in range(config.n_head):
-                alone = model
-                for other in range(config.n_head):
-                    if other != j:
-                        alone = silence_head(alone, i, other)
-                rows[-1].append(loss_of(alone, batch) - whole)
-        return torch.tensor(rows)
+        whole, rise, D = loss_of(model, batch), [], model.config.n_embd // model.config.n_head
+        for block in model.blocks:
+            weight = block.attn.proj.weight.data
+            kept = weight.clone()
+            for columns in torch.arange(model.config.n_embd).split(D):
+                weight.zero_()[:, columns] = kept[:, columns]
+                rise.append(loss_of(model, batch) - whole)
+            weight.copy_(kept)
+        return torch.tensor(rise).view(model.config.n_layer, -1)
 
 
 class InTheModeOfTheModel:
@@ -267,15 +273,17 @@ class InTheModeOfTheModel:
     )
 
     def head_importance(model, batch):
-        config = model.config
         with torch.no_grad():
             whole = model(*batch)[1].item()
-            return torch.tensor(
-                [
-                    [silence_head(model, i, j)(*batch)[1].item() - whole for j in range(config.n_head)]
-                    for i in range(config.n_layer)
-                ]
-            )
+            rise = [model(*batch)[1].item() - whole for _ in each_silent(model)]
+        return torch.tensor(rise).view(model.config.n_layer, -1)
+
+    def each_silent(model):
+        for block in model.blocks:
+            for head in block.attn.proj.weight.data.split(model.config.n_embd // model.config.n_head, dim=1):
+                kept = head.clone()
+                yield head.zero_()
+                head.copy_(kept)
 
 
 class LeftInEval:
@@ -287,14 +295,15 @@ class LeftInEval:
     hint = "After your function the model is in eval mode even if it came in training mode. Put it back as it was."
 
     def head_importance(model, batch):
-        config = model.eval().config
-        whole = loss_of(model, batch)
-        return torch.tensor(
-            [
-                [loss_of(silence_head(model, i, j), batch) - whole for j in range(config.n_head)]
-                for i in range(config.n_layer)
-            ]
-        )
+        whole = loss_of(model.eval(), batch)
+        return torch.tensor([loss_of(model, batch) - whole for _ in each_silent(model)]).view(model.config.n_layer, -1)
+
+    def each_silent(model):
+        for block in model.blocks:
+            for head in block.attn.proj.weight.data.split(model.config.n_embd // model.config.n_head, dim=1):
+                kept = head.clone()
+                yield head.zero_()
+                head.copy_(kept)
 
 
 class RelativeRise:
@@ -306,13 +315,16 @@ class RelativeRise:
     hint = "You divide the rise by the loss. Asked for are nats: the difference of two losses, and nothing more."
 
     def head_importance(model, batch):
-        whole, config = loss_of(model, batch), model.config
-        return torch.tensor(
-            [
-                [loss_of(silence_head(model, i, j), batch) / whole - 1 for j in range(config.n_head)]
-                for i in range(config.n_layer)
-            ]
-        )
+        whole = loss_of(model, batch)
+        rise = [loss_of(model, batch) / whole - 1 for _ in each_silent(model)]
+        return torch.tensor(rise).view(model.config.n_layer, -1)
+
+    def each_silent(model):
+        for block in model.blocks:
+            for head in block.attn.proj.weight.data.split(model.config.n_embd // model.config.n_head, dim=1):
+                kept = head.clone()
+                yield head.zero_()
+                head.copy_(kept)
 
 
 # rank_heads

@@ -680,14 +680,8 @@ class DefaultsInstead:
     hint = "Your runs start from the default settings. What the caller has chosen, size and steps among it, must stay."
 
     def compare(data, settings, name, values, seeds=(0,), run=run_once):
-        return [
-            run(
-                Settings(**{name: value, "seed": seed, "steps": settings.steps, "block_size": settings.block_size}),
-                data,
-            )
-            for seed in seeds
-            for value in values
-        ]
+        kept = {key: getattr(settings, key) for key in ("steps", "block_size", "n_embd", "n_layer")}
+        return [run(Settings(**{**kept, name: value, "seed": seed}), data) for seed in seeds for value in values]
 
 
 class OwnRun:

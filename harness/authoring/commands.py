@@ -31,8 +31,9 @@ def translations() -> int:
 @click.option("--quick", is_flag=True, help="One seed instead of ten.")
 @click.option("--exercise", metavar="ID,...", help="These exercises only.")
 @click.option("--jobs", type=click.IntRange(1), help="How many judges; one a core by default.")
+@click.option("--record", is_flag=True, help="Write down anew which checks each mistake fails.")
 @course_option
-def check_course(quick: bool, exercise: str | None, jobs: int | None, course_folder: Path | None) -> int:
+def check_course(quick: bool, exercise: str | None, jobs: int | None, record: bool, course_folder: Path | None) -> int:
     """Prove the assignment: right answers pass, wrong ones are caught and named (for authors)."""
     from rich.console import Console
     from rich.progress import Progress
@@ -46,11 +47,16 @@ def check_course(quick: bool, exercise: str | None, jobs: int | None, course_fol
         chosen = [case for case in prove.cases(course) if case.exercise in wanted]
     except VariantError as error:
         raise Problem(f"A known answer does not fit the reference: {error}") from error
+    if record:
+        prove.forget(course, wanted)
     seeds = [course.seed + i for i in range(1 if quick else 10)]
     console = Console(highlight=False)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("Proving the course", total=len(chosen) * len(seeds))
         verdicts = prove.prove(course, chosen, seeds, jobs=jobs or 0, done=lambda: bar.advance(task))
+    if record:
+        for path in prove.record(course, verdicts):
+            click.echo(f"wrote {path.relative_to(course.root)}")
     tables.show_proof(course, verdicts, len(seeds), console)
     return NOT_PASSED if any(verdict.problems for verdict in verdicts) else PASSED
 

@@ -3,21 +3,25 @@
 The reference must get everything, the template nothing, every accepted form everything in its exercise; every
 misconception must lose points there and be named as itself; answers without content must earn nothing; and other seeds
 must not change one verdict. An answer that waits for a person counts as right: no more can be said of it here.
+What each misconception fails must be what the course has written down of it, if it has (harness.authoring.fails).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from queue import SimpleQueue
 
+from harness.authoring import fails
+from harness.authoring.fails import Fails
 from harness.authoring.quiz_cases import sheets
 from harness.authoring.template import find_regions
 from harness.authoring.variants import Variant, load_variants
 from harness.course import Course
-from harness.files import read_sources
+from harness.files import read_sources, write_atomically
 from harness.judge import JudgeDied, JudgeProcess, Order
 from harness.outcome import Status
 from harness.problem import Problem
@@ -25,6 +29,7 @@ from harness.quiz import SHEET, read_quiz
 from harness.report import CheckResult, Report
 
 WHOLE = ("reference", "template")
+_DECIDED = (Status.PASSED, Status.PENDING)
 
 
 @dataclass(frozen=True)
@@ -39,10 +44,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a case; `problems` is empty when all is as it must be."""
+    """What became of a case; `problems` is empty when all is as it must be. `fails` is what it failed, and what was
+    said, on the course's own seed."""
 
     case: Case
     problems: tuple[str, ...]
+    fails: Fails = field(default_factory=dict, compare=False)
 
 
 def cases(course: Course) -> list[Case]:
@@ -137,7 +144,54 @@ def prove(
             pool.shutdown(cancel_futures=True)
             for _ in range(jobs):
                 judges.get().close()
-    return [Verdict(case, tuple(_problems(case, [reports[case, seed] for seed in seeds], seeds))) for case in chosen]
+    known = {id: it for exercise in exercises for id, it in fails.read(course.root / "graders", exercise).items()}
+    verdicts = []
+    for case in chosen:
+        own = [reports[case, seed] for seed in seeds]
+        failed = _fails(own[0])
+        problems = [*_problems(case, own, seeds), *_strays(case, failed, known)]
+        verdicts.append(Verdict(case, tuple(problems), failed))
+    return verdicts
+
+
+def forget(course: Course, exercises: Iterable[str]) -> None:
+    """Remove what is written down of the mistakes of these exercises: they are judged as if nothing were known."""
+    for exercise in exercises:
+        fails.path_of(course.root / "graders", exercise).unlink(missing_ok=True)
+
+
+def record(course: Course, verdicts: Sequence[Verdict]) -> list[Path]:
+    """Write down what the known mistakes fail; the files, one for each exercise that has mistakes in its code.
+
+    Args:
+        course: its `graders` get the files.
+        verdicts: of all mistakes of the exercises that are to be written down.
+    """
+    written = []
+    for exercise in dict.fromkeys(verdict.case.exercise for verdict in verdicts):
+        own = [verdict for verdict in verdicts if verdict.case.exercise == exercise]
+        failing = {verdict.case.id: verdict.fails for verdict in own if verdict.case.kind == "misconception"}
+        if (course.root / "graders" / "misconceptions" / f"{exercise}.py").exists():
+            path = fails.path_of(course.root / "graders", exercise)
+            write_atomically(path, fails.text_of(exercise, failing).encode("utf-8"))
+            written.append(path)
+    return written
+
+
+def _fails(report: Report) -> dict[str, str]:
+    failed = [check for check in report.exercises[0].checks if check.status not in _DECIDED]
+    return {check.id: check.message.id if check.message else "" for check in failed}
+
+
+def _strays(case: Case, failed: Fails, known: Mapping[str, Fails]) -> Iterator[str]:
+    """Where a mistake fails something else than the course has written down. A course need not write it down."""
+    if case.kind != "misconception" or not any(id.startswith(f"{case.exercise}.") for id in known):
+        return
+    if case.id not in known:
+        yield f"stands not in graders/misconceptions/{case.exercise}.toml; make it anew: {fails.RECORD}"
+    elif failed != known[case.id]:
+        others = sorted(dict(failed.items() ^ known[case.id].items()))
+        yield f"fails otherwise than is written down, in {', '.join(others)}; make it anew: {fails.RECORD}"
 
 
 def _grade(judge: JudgeProcess, case: Case, seed: int) -> Report:
@@ -166,8 +220,7 @@ def _problems(case: Case, reports: Sequence[Report], seeds: Sequence[int]) -> It
             if check.points:
                 yield f"{check.id} gives {check.points:g} points"
     if case.kind == "misconception":
-        decided = (Status.PASSED, Status.PENDING)
-        names = {check.misconception for check in first.checks if check.status not in decided}
+        names = {check.misconception for check in first.checks if check.status not in _DECIDED}
         if names != {case.id}:
             yield "is named " + (", ".join(sorted(name or "(nothing)" for name in names)))
     for seed, report in zip(seeds[1:], reports[1:], strict=True):

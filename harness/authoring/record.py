@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from harness import diagnosis
 from harness.authoring import recording
 from harness.authoring.variants import load_variants
 from harness.bench import Bench, reference_modules
 from harness.course import Course
+from harness.diagnosis import Diagnosis
+from harness.mistakes import Listed, candidates
 from harness.oracle import ReplayLink
 from harness.session import Rounds, run_pytest
 from harness.submission import Submission
@@ -47,10 +48,10 @@ class _Recorder(Rounds):
         tapes = self.tapes(bench, session.items)
         bench.oracle = ReplayLink(tapes)
         kept = {exercise.id for exercise in self.course.exercise}
-        known = diagnosis.candidates(
+        known = candidates(
             [v for v in load_variants(root / "graders" / "misconceptions") if v.exercise in kept],
             [v for v in load_variants(root / "graders" / "accepted") if v.exercise in kept],
         )
-        live = diagnosis.Diagnosis(known, reference_modules(root / "reference").sources, session.items)
-        self.recorded = recording.record(tapes, live, bench, session.items, self.left_out)
+        live = Diagnosis(Listed(known), reference_modules(root / "reference"), session.items)
+        self.recorded = recording.record(tapes, known, live, bench, session.items, self.left_out)
         return True

@@ -23,10 +23,11 @@ from harness.authoring import trees
 from harness.authoring.trees import Tensors
 from harness.authoring.variants import Variant
 from harness.bench import Bench
-from harness.diagnosis import Candidate, Diagnosis, Footprint
+from harness.diagnosis import Diagnosis, Footprint
 from harness.messages import message
+from harness.mistakes import Candidate, Listed
 from harness.observe import keep, kept
-from harness.oracle import Recording, ReplayLink
+from harness.oracle import Modules, Recording, ReplayLink
 from harness.outcome import Message, Status
 from harness.plugin import Ended, info_of
 from harness.problem import Problem
@@ -141,15 +142,19 @@ class RecordedDiagnosis(Diagnosis):
     """Names mistakes from what was recorded of them."""
 
     def __init__(self, recorded: Recorded, items: Sequence[pytest.Item]) -> None:
-        self.recorded = recorded  # its mistakes in the order of `known`: one may be there in several conventions
+        # A mistake may be there in several conventions: `where` tells them apart, as the lines of a file would.
+        self.recorded = recorded
         known = [
-            Candidate(Variant(m.id, m.exercise, "misconception", "", "", m.hint, "", (), "", f"recorded:{place}"))
+            Candidate(
+                Variant(m.id, m.exercise, "misconception", "", "", m.hint, "", (), "", f"recorded:{place}"),
+                fails=dict.fromkeys(m.checks, ""),
+            )
             for place, m in enumerate(recorded.contents.mistakes)
         ]
-        super().__init__(known, {}, items)
+        super().__init__(Listed(known), Modules({}, "reference"), items)
 
     def _run(self, candidate: Candidate, check: str, bench: Bench, expected: Sequence[object] | None) -> Footprint:
-        seen = self.recorded.seen(self.known.index(candidate), check)
+        seen = self.recorded.seen(candidate.mistake.line, check)
         if seen.status is None or seen.message is None:
             return Footprint(None, [])
         values = [kept(b"".join(map(bytes, value))) for value in seen.values]
@@ -187,13 +192,19 @@ def _telling_damage() -> Iterator[None]:
 
 
 def record(
-    reference: Recording, live: Diagnosis, bench: Bench, items: Sequence[pytest.Item], left_out: set[str]
+    reference: Recording,
+    known: Sequence[Candidate],
+    live: Diagnosis,
+    bench: Bench,
+    items: Sequence[pytest.Item],
+    left_out: set[str],
 ) -> bytes:
     """Run every known mistake through its checks and keep what was seen.
 
     Args:
         reference: the reference's tapes.
-        live: knows the mistakes.
+        known: the mistakes.
+        live: runs them.
         bench: with an oracle that answers from the tapes.
         items: all checks.
         left_out: ids of checks of which nothing must be told.
@@ -213,7 +224,7 @@ def record(
         if check not in left_out
     }
     mistakes: list[Mistake] = []
-    for candidate in live.known:
+    for candidate in known:
         own = candidate.mistake
         mistake = Mistake(own.id, own.exercise, own.hint)
         mistakes.append(mistake)

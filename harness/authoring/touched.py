@@ -17,14 +17,17 @@ from harness.authoring.variants import Variant
 _ABSENT = object()
 
 
+Called = set[tuple[CodeType, int]]  # code, and the id of the globals that it runs in: modules may share their code
+
+
 @contextmanager
-def calls() -> Iterator[set[CodeType]]:
-    """Collects the code of every Python function that this thread calls meanwhile."""
-    seen: set[CodeType] = set()
+def calls() -> Iterator[Called]:
+    """Collects every Python function that this thread calls meanwhile."""
+    seen: Called = set()
 
     def look(frame: FrameType, event: str, argument: object) -> None:
         if event == "call":
-            seen.add(frame.f_code)
+            seen.add((frame.f_code, id(frame.f_globals)))
 
     before = sys.getprofile()
     sys.setprofile(look)
@@ -34,7 +37,7 @@ def calls() -> Iterator[set[CodeType]]:
         sys.setprofile(before)
 
 
-def can_show(variant: Variant, modules: Mapping[str, ModuleType], called: set[CodeType]) -> bool:
+def can_show(variant: Variant, modules: Mapping[str, ModuleType], called: Called) -> bool:
     """Whether a check that calls these functions of the reference may end otherwise on `variant`.
 
     Args:
@@ -49,7 +52,7 @@ def can_show(variant: Variant, modules: Mapping[str, ModuleType], called: set[Co
     )
 
 
-def _may_run(owner: object, name: str, called: set[CodeType]) -> bool:
+def _may_run(owner: object, name: str, called: Called) -> bool:
     """Whether the function that is replaced, or hidden, or added, is run. In doubt it is."""
     there = inspect.getattr_static(owner, name, _ABSENT)
     if there is _ABSENT:  # an addition: only functions that are replaced know it, or Python itself
@@ -61,4 +64,4 @@ def _may_run(owner: object, name: str, called: set[CodeType]) -> bool:
             there = getter
     if not isinstance(there, FunctionType) or hasattr(there, "__wrapped__"):  # a cache may have answered for it
         return True
-    return there.__code__ in called
+    return (there.__code__, id(there.__globals__)) in called

@@ -16,11 +16,13 @@ stands for the module's class of that name.
 """
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Literal
 
 Kind = Literal["accepted", "misconception", "degenerate"]
@@ -65,6 +67,11 @@ class Variant:
     imports: str
     where: str
     convention: str = ""
+
+    @property
+    def line(self) -> int:
+        """Where it begins in its file."""
+        return int(self.where.rpartition(":")[2])
 
     @property
     def touches(self) -> set[tuple[str, str, str]]:
@@ -156,24 +163,34 @@ def _put(undo: list[tuple[object, str, object]], place: object, name: str, value
 
 def _compiled(function: Replacement, module: ModuleType, owner: object, where: str) -> object:
     """The function as it would be in `module`; `super()` finds its class through the cell `__class__`."""
-    shim = "\n".join(["def _shim(__class__):", *_indented(function.source, "    "), f"    return {function.name}"])
     names: dict[str, Callable[[object], object]] = {}
-    exec(compile(shim, where, "exec", dont_inherit=True), module.__dict__, names)
+    exec(_shim(function, where), module.__dict__, names)
     return names["_shim"](owner)
 
 
-def load_variants(folder: Path, exercise: str = "*") -> list[Variant]:
+@lru_cache(maxsize=1024)  # a mistake is tried on several checks
+def _shim(function: Replacement, where: str) -> CodeType:
+    shim = "\n".join(["def _shim(__class__):", *_indented(function.source, "    "), f"    return {function.name}"])
+    return compile(shim, where, "exec", dont_inherit=True)
+
+
+def has_conventions(folder: Path, exercise: str) -> bool:
+    """Whether a variant of an exercise may have a `convention`: looked up in the text, without parsing it."""
+    return any("convention" in path.read_text(encoding="utf-8") for path in folder.glob(f"{exercise}.py"))
+
+
+def load_variants(folder: Path, exercise: str = "*", without: Container[str] = ()) -> list[Variant]:
     """Every variant of a folder called accepted, misconceptions or degenerate, in the order of the files.
 
-    With `exercise`, only those of one exercise; to read all takes tenths of a second. Raises VariantError for a
-    folder of another name, for a file that is not Python, and for a variant that lacks what it needs, has an id of
-    another exercise, or one that is taken.
+    With `exercise`, only those of one exercise; to read all takes tenths of a second. Those whose ids are in `without`
+    are left out, and cost nothing. Raises VariantError for a folder of another name, for a file that is not Python,
+    and for a variant that lacks what it needs, has an id of another exercise, or one that is taken.
     """
     if folder.name not in KINDS:
         raise VariantError(f"{folder}: variants are kept in folders called {', '.join(KINDS)}")
     variants: list[Variant] = []
     for path in sorted(folder.glob(f"{exercise}.py")):
-        variants += _read(path, KINDS[folder.name])
+        variants += [variant for variant in _read(path, KINDS[folder.name], without) if variant.id not in without]
     seen: dict[str, Variant] = {}
     for variant in variants:
         if variant.id in seen:
@@ -182,15 +199,28 @@ def load_variants(folder: Path, exercise: str = "*") -> list[Variant]:
     return variants
 
 
-def _read(path: Path, kind: Kind) -> list[Variant]:
+def _read(path: Path, kind: Kind, without: Container[str]) -> list[Variant]:
     text = path.read_text(encoding="utf-8")
     name = f"{path.parent.name}/{path.name}"
+    if without:
+        blanked = _CLASS.sub(lambda found: "\n" * found[0].count("\n") if found["id"] in without else found[0], text)
+        # It does not parse where what looked like a class was the middle of a string.
+        with suppress(SyntaxError):
+            return _of_classes(ast.parse(blanked), blanked, kind, path.stem, name)
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
         raise VariantError(f"{name}:{error.lineno}: not Python: {error.msg}") from error
+    return _of_classes(tree, text, kind, path.stem, name)
+
+
+# From the margin to the next class there, or to the end. Without an id it is no match, and stays.
+_CLASS = re.compile(r'^class \w(?:(?!^class ).)*?^    id = "(?P<id>[^"\n]*)"(?:(?!^class ).)*', re.M | re.S)
+
+
+def _of_classes(tree: ast.Module, text: str, kind: Kind, exercise: str, name: str) -> list[Variant]:
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    return [_variant(node, text.splitlines(), kind, path.stem, f"{name}:{node.lineno}") for node in classes]
+    return [_variant(node, text.splitlines(), kind, exercise, f"{name}:{node.lineno}") for node in classes]
 
 
 def _variant(node: ast.ClassDef, lines: list[str], kind: Kind, exercise: str, where: str) -> Variant:
@@ -235,11 +265,10 @@ def _functions(node: ast.ClassDef, lines: list[str], owner: str) -> tuple[Replac
         if isinstance(child, ast.ClassDef):
             found += _functions(child, lines, child.name)
         elif isinstance(child, ast.FunctionDef):
-            kept, first = _inside_strings(child), _first_line(child)
-            source = [
-                line if number in kept else line[child.col_offset :]
-                for number, line in enumerate(lines[first - 1 : child.end_lineno], first)
-            ]
+            first = _first_line(child)
+            whole = lines[first - 1 : child.end_lineno]
+            kept = _inside_strings(child, "\n".join(whole))
+            source = [line if number in kept else line[child.col_offset :] for number, line in enumerate(whole, first)]
             found.append(Replacement(owner, child.name, "\n".join(source)))
     return tuple(found)
 
@@ -248,14 +277,20 @@ def _first_line(node: ast.FunctionDef) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
-def _inside_strings(node: ast.AST) -> set[int]:
-    """The lines that begin inside a string: to change their indentation would change the string."""
+def _inside_strings(node: ast.AST | None, source: str) -> set[int]:
+    """The lines that begin inside a string: to change their indentation would change the string.
+
+    Without a node, `source` is parsed, unless there cannot be such a line.
+    """
+    if not any(mark in source for mark in ('"""', "'''", "\\\n")):
+        return set()
+    node = node or ast.parse(source)
     strings = [n for n in ast.walk(node) if isinstance(n, ast.JoinedStr | ast.Constant)]
     return {line for n in strings for line in range(n.lineno + 1, (n.end_lineno or 0) + 1)}
 
 
 def _indented(source: str, indent: str) -> list[str]:
-    kept = _inside_strings(ast.parse(source))
+    kept = _inside_strings(None, source)
     lines = enumerate(source.splitlines(), 1)
     return [line if number in kept or not line else indent + line for number, line in lines]
 
