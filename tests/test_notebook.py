@@ -575,7 +575,7 @@ def test_lines_that_show_a_failure_run_in_the_notebook(command: Command, tmp_pat
 
 def test_the_file_of_answers_beside_a_running_notebook_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert re.search(r"not started +0 / ", grade_cells(["quiz"], ["1"]))
+    assert re.search(r"missing +0 / ", grade_cells(["quiz"], ["1"]))
     (tmp_path / "quiz_answers.toml").write_text('split-shape = "c"\n', encoding="utf-8")
     (tmp_path / "notes.toml").write_text("[", encoding="utf-8")
     shown = grade_cells(["quiz"], ["1"])
