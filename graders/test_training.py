@@ -576,6 +576,15 @@ def test_results(student, handed_in):
             except csv.Error:
                 rows = [{}]
             for line, row in enumerate(rows, start=2):
+                expect.true(
+                    not (lost := diverged(row)),
+                    "training.results.diverged",
+                    "{what} has no {actual}: the run diverged. Run it again with a smaller learning rate, or leave "
+                    "the row out.",
+                    what=f"{name}, line {line},",
+                    expected="",
+                    actual=lost,
+                )
                 problem = implausible(row) or again.contradicts(row)
                 expect.true(
                     not problem,
@@ -630,6 +639,16 @@ def vocabulary(counts, position):
     table = C * counts["block_size"] if position in ("learned", "sinusoidal") else 0
     V, rest = divmod(counts["parameters"] - L * (12 * C * C + 13 * C) - 2 * C - table, 2 * C)
     return 0 if rest else V
+
+
+def diverged(row):
+    """The losses that a row of runs.csv lacks or that are no numbers, as such a run leaves them, or ""."""
+    try:
+        if int(row["steps_done"]) < 1:
+            return ""  # it was stopped before it had any
+        return ", ".join(name for name in MEASURED if not math.isfinite(float(row[name].strip() or "nan")))
+    except (KeyError, TypeError, ValueError, AttributeError):  # it is no row of such a table at all
+        return ""
 
 
 def implausible(row):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from harness.worker.launch import Launcher
 
 PASSED, NOT_PASSED, NOT_GRADED = 0, 1, 2
+CLOSED_PIPE = 141  # `... | head` reads no further: what a shell says of git then, which the signal SIGPIPE ends
 _VERSION_LINE = f"%(prog)s %(version)s, Python {platform.python_version()}"
 course_option = click.option(
     "--course", "course_folder", type=click.Path(path_type=Path), metavar="FOLDER",
@@ -269,6 +270,7 @@ def show(path: Path, verbose: bool, lang: str | None) -> int:
     from rich.console import Console
 
     from harness import report, terminal
+    from harness.notebook import choose
 
     words = translator(lang)
     try:
@@ -279,7 +281,8 @@ def show(path: Path, verbose: bool, lang: str | None) -> int:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         said = message("problem.report-version", path=str(path), problem=str(error))
         raise Problem(said, message("problem.report-version.help")) from error
-    terminal.show(result, Console(highlight=False), verbose=verbose, words=words)
+    in_a_cell = choose.counts(result.submission.files)
+    terminal.show(result, Console(highlight=False), verbose=verbose, words=words, notebook=in_a_cell)
     return PASSED
 
 
@@ -367,6 +370,8 @@ def _run(arguments: list[str] | None) -> int:
     except click.ClickException as error:
         _tell(words, error, message("problem.usage.help"))
         return NOT_GRADED
+    except (BrokenPipeError, SystemExit):  # the latter is click's and rich's word for the same
+        return CLOSED_PIPE
     except OSError as error:  # a full disk behind standard output, say
         click.echo(f"grade.py: {error.strerror or error}", err=True)
         return NOT_GRADED

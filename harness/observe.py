@@ -10,6 +10,7 @@ import torch
 
 from harness.worker import protocol
 from harness.worker.client import Handle
+from harness.worker.protocol import Ref
 
 
 class Mismatch(BaseException):
@@ -62,11 +63,21 @@ class _Nothing:
 
 
 def keep(value: object) -> bytes:
-    """An observed value as bytes; none for one that is not data, such as a handle."""
+    """An observed value as bytes; of a handle, only that it is one. None for what is not data."""
     try:
-        return bytes(protocol.pack(value))
+        return bytes(protocol.pack(_as_data(value)))
     except protocol.ProtocolError:
         return b""
+
+
+def _as_data(value: object) -> object:
+    if isinstance(value, Handle):
+        return Ref(0)
+    if isinstance(value, tuple | list):
+        return type(value)(map(_as_data, value))
+    if isinstance(value, dict):
+        return {key: _as_data(item) for key, item in value.items()}
+    return value
 
 
 def kept(data: bytes) -> object:
@@ -90,6 +101,8 @@ def alike(first: object, second: object) -> bool:
         return abs(first - second) <= 1e-9 + 1e-4 * abs(second) or (first != first and second != second)
     if isinstance(first, tuple | list) and isinstance(second, tuple | list):
         return len(first) == len(second) and all(map(alike, first, second))
-    if isinstance(first, Handle) and isinstance(second, Handle):
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(alike(item, second[key]) for key, item in first.items())
+    if isinstance(first, Handle | Ref) and isinstance(second, Handle | Ref):
         return True  # objects that stay with their owners: what is asked of them is observed by itself
     return type(first) is type(second) and first == second

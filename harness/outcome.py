@@ -57,6 +57,11 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: float | None = None  # largest absolute difference measured
     where: str = ""  # index of the first element that differs
 
+    @property
+    def compared(self) -> list[tuple[str, str]]:
+        """`expected` and `actual`, by name; one that is empty has nothing to show."""
+        return [pair for pair in (("expected", self.expected), ("actual", self.actual)) if pair[1]]
+
 
 class Frame(msgspec.Struct, frozen=True):
     """One line of a student's traceback. `file` is relative to the submission."""

@@ -150,5 +150,5 @@ def plain_text(info: CheckInfo, ended: Ended) -> str:
     lines = [info.hint] if ended.status is Status.FAILED else []
     lines.append(ended.message.render())
     if ended.evidence is not None:
-        lines += [f"expected: {ended.evidence.expected}", f"actual:   {ended.evidence.actual}"]
+        lines += [f"{name + ':':<9} {value}" for name, value in ended.evidence.compared]
     return terminal("\n".join(lines))

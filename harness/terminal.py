@@ -205,10 +205,9 @@ def _tell(say: _Teller, checks: list[CheckResult], *, whole: bool, short: bool, 
         say.prose(text if verbose else _brief(text))
     evidence = first.evidence
     if evidence is not None:
-        labels = words.ui("ui.expected"), words.ui("ui.actual")
-        wide = max(map(cell_len, labels))
-        for label, value in zip(labels, (evidence.expected, evidence.actual), strict=True):
-            say.prose(f"  {set_cell_size(label, wide)}  {value}")
+        wide = max(cell_len(words.ui(f"ui.{name}")) for name in ("expected", "actual"))
+        for name, value in evidence.compared:
+            say.prose(f"  {set_cell_size(words.ui(f'ui.{name}'), wide)}  {value}")
         if evidence.error is not None and evidence.tolerance is not None:
             error, allowed = f"{evidence.error:.3g}", f"{evidence.tolerance:.3g}"
             say.prose("  " + words.ui("ui.difference", error=error, tolerance=allowed), "dim")

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -346,9 +347,10 @@ def same_verdicts(unzipped: Path, course: Course, named: set[str]) -> None:
         name: text.decode("utf-8") for name, text in read_sources(course.root / "reference", ("*.py",)).items()
     }
     everything = [exercise.id for exercise in course.exercise if exercise.bundled]
-    with_recording, live = JudgeProcess(root=unzipped), JudgeProcess(root=course.root)
+    judges = [JudgeProcess(root=unzipped), JudgeProcess(root=course.root)]
     through_all: set[str] = set()
     found: set[str] = set()
+    different: dict[str, list[tuple[object, object]]] = {}
     try:
         for variant in load_variants(course.root / "graders" / "misconceptions"):
             if variant.exercise not in everything:
@@ -357,12 +359,17 @@ def same_verdicts(unzipped: Path, course: Course, named: set[str]) -> None:
             exercises = everything if variant.exercise not in through_all else [variant.exercise]
             through_all.add(variant.exercise)  # one of each: a mistake explains failures in later exercises
             order = Order(name=variant.id, files=files, exercises=exercises, seed=course.seed, trusted=True)
-            here, there = (told(judge.grade(order), course) for judge in (with_recording, live))
-            assert here == there, variant.id
+            with ThreadPoolExecutor() as both:
+                reports = both.map(lambda judge, order=order: judge.grade(order), judges)
+                here, there = (told(report, course) for report in reports)
+            assert [check.id for check in here] == [check.id for check in there]
+            if here != there:
+                different[variant.id] = [pair for pair in zip(here, there, strict=True) if pair[0] != pair[1]]
             found |= {check.misconception for check in here}
     finally:
-        with_recording.close()
-        live.close()
+        for judge in judges:
+            judge.close()
+    assert not different
     assert named <= found
 
 

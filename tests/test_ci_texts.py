@@ -107,6 +107,21 @@ def test_the_summary_fits_into_what_github_takes() -> None:
     assert "left out" not in whole and whole.count("### ") == 2
 
 
+def test_of_a_notebook_the_lines_are_for_a_cell_and_empty_values_are_left_out() -> None:
+    report = failing("m")
+    shown = {"reproduce": "for i in range(3):\n    print(i)", "evidence": Evidence(actual="9.1")}
+    report.exercises[0].checks[0] = msgspec.structs.replace(report.exercises[0].checks[0], **shown)
+    texts = []
+    for name in ("gpt.py", "work.ipynb"):
+        named = msgspec.structs.replace(report.submission, files={name: "1" * 64})
+        result = Result("w", "w", False, msgspec.structs.replace(report, submission=named))
+        texts.append(summary.markdown(Verdict("Course", 100, (result,))))
+    of_files, of_notebook = texts
+    assert "prompt" in of_files and "  &gt;&gt;&gt; for i in range(3):" in of_files
+    assert "prompt" not in of_notebook and "in a cell of the notebook:\n  for i in range(3):\n" in of_notebook
+    assert all("actual    9.1" in text and "expected" not in text for text in texts)
+
+
 def test_the_mark_is_reached_without_rounding_errors() -> None:
     report = classroom.report(0, {})
     score = msgspec.structs.replace(report.score, final=6.9, possible=10)

@@ -266,8 +266,19 @@ def test_a_reader_that_leaves_gets_no_traceback(tmp_path: Path) -> None:
     assert process.stdout is not None
     process.stdout.close()
     _, errors = process.communicate()
-    assert b"Traceback" not in errors
+    assert errors == b"" and process.returncode == 1  # the grade stays what it is
     assert report_in(tmp_path)["score"]["earned"] == 0
+
+
+def test_a_table_of_which_nobody_reads_the_rest_ends_quietly(tmp_path: Path) -> None:
+    """`python grade.py list | head -3`: no complaint, and of the exit statuses that which a shell tells of git then."""
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "grade.py", "list"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    _, errors = process.communicate()
+    assert errors == b"" and process.returncode == 141
 
 
 def test_an_output_that_knows_ascii_only(command: Command, wrong: Path) -> None:

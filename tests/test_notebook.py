@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import linecache
 import os
 import re
 import sys
@@ -400,17 +401,36 @@ def as_a_worker() -> Iterator[None]:
 
 @pytest.mark.usefixtures("as_a_worker")
 def test_workers_hand_on_what_the_first_has_compiled(tmp_path: Path) -> None:
-    """The file is read and compiled once; a cell that is no Python is told about by each worker."""
+    """The cells are compiled once, and the file is read again only for the text of a cell.
+
+    A cell that is no Python is told about by each worker.
+    """
     (tmp_path / "work.ipynb").write_bytes(document(cell("%cd x\ndef one():\n    return 1"), cell("two = = 2")))
     first = cells.Notebook(tmp_path, "work.ipynb", ["gpt"], [])
     made = first.compiled(first.cells([]))
     assert made is not None
-    (tmp_path / "work.ipynb").unlink()
     later = cells.Notebook(tmp_path, "work.ipynb", ["gpt"], [], made)
     assert later.cells([]) == [1, 2] and later.codes == first.codes and 1 in later.codes
-    for number in later.cells([]):
-        later.run(number)
-    assert later.names["one"]() == 1 and isinstance(later.failed["two"][0], SyntaxError)
+    with mock.patch.object(cells, "read_cells", side_effect=AssertionError):
+        later.run(1)
+        assert later.names["one"]() == 1
+    later.run_all([2])
+    assert isinstance(later.failed["two"][0], SyntaxError)
+    assert linecache.getlines("<notebook>/cell 1")[1:] == ["def one():\n", "    return 1\n"]
+
+
+@pytest.mark.usefixtures("as_a_worker")
+def test_a_file_that_is_gone_makes_no_names(tmp_path: Path) -> None:
+    """Cells that came compiled still run; only the text of the others, and of their lines, cannot be read."""
+    (tmp_path / "work.ipynb").write_bytes(document(cell("one = 1"), cell("two = = 2")))
+    first = cells.Notebook(tmp_path, "work.ipynb", ["gpt"], [])
+    made = first.compiled([1, 2])
+    (tmp_path / "work.ipynb").write_bytes(b"[]")
+    assert made is not None
+    later = cells.Notebook(tmp_path, "work.ipynb", ["gpt"], [], made)
+    later.run_all([1, 2])
+    assert later.names["one"] == 1 and "two" not in later.names
+    assert linecache.getlines("<notebook>/cell 1") == []
 
 
 @pytest.mark.usefixtures("as_a_worker")
@@ -541,7 +561,8 @@ def test_lines_that_show_a_failure_run_in_the_notebook(command: Command, tmp_pat
     exec(compile(wrong, "cell", "exec", dont_inherit=True), namespace)
     exec(compile(failed.reproduce, "cell", "exec", dont_inherit=True), namespace)
     lines = failed.reproduce.splitlines()
-    for shown in (done.stdout, grade_cells(["heads"], [wrong])):
+    again = command.run("show", tmp_path / "report.json")
+    for shown in (done.stdout, grade_cells(["heads"], [wrong]), again.stdout):
         assert "in a new cell" in shown and ">>>" not in shown and "from gpt import" not in shown
         assert all(line in shown for line in lines)
     page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
@@ -550,6 +571,15 @@ def test_lines_that_show_a_failure_run_in_the_notebook(command: Command, tmp_pat
     (tmp_path / "files" / "gpt.py").write_text(wrong, encoding="utf-8")
     beside = command.run("grade", tmp_path / "files", "--exercise", "heads", cwd=tmp_path)
     assert ">>> import torch; from gpt import" in beside.stdout
+
+
+def test_the_file_of_answers_beside_a_running_notebook_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert re.search(r"missing +0 / ", grade_cells(["quiz"], ["1"]))
+    (tmp_path / "quiz_answers.toml").write_text('split-shape = "c"\n', encoding="utf-8")
+    (tmp_path / "notes.toml").write_text("[", encoding="utf-8")
+    shown = grade_cells(["quiz"], ["1"])
+    assert re.search(r"(?m)^\W+The shape after the channels are cut into heads +1 / 1$", shown), shown
 
 
 def test_in_a_batch_they_run_in_the_notebook_too(judge: JudgeProcess) -> None:

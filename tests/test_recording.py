@@ -17,14 +17,18 @@ from safetensors.torch import load, load_file, save_file
 from harness.authoring import recording, trees
 from harness.authoring.recording import FILE, Contents, Mistake, Recorded
 from harness.authoring.trees import Tensors
+from harness.observe import alike, keep, kept
 from harness.oracle import Modules, Recording, RecordingLink, ReferenceLink
 from harness.outcome import Message, Status
 from harness.problem import Problem
 from harness.worker import protocol
+from harness.worker.client import Check, Handle
 from harness.worker.protocol import pack
 from tests.test_oracle import SOURCE, ask
 from tests.test_protocol import values
 
+VALUE = {"type": "Value", "id": 1}
+FAILED = {"status": "failed", "message": {"id": "m", "text": "off"}, "raised": None}
 WEIGHTS = torch.arange(6.0).reshape(2, 3)
 
 
@@ -145,11 +149,23 @@ def test_it_answers_and_shows_mistakes_as_before(file: Path) -> None:
         ask(link, "t.one", 4)
     with pytest.raises(LookupError, match="holds nothing"):
         ask(link, "t.three", 3)
-    seen = recorded.seen(0, "t.one")
-    assert seen.status is Status.FAILED and seen.message == Message("m", "off by {by}", {"by": float("inf")})
-    (one,), nothing = seen.values
-    assert torch.equal(protocol.unpack(one), load_file(file)["t.one/0"]) and nothing == []
-    assert recorded.seen(0, "t.two").status is None
+    footprint = recorded.footprint(0, "t.one")
+    assert footprint.ended is not None and footprint.ended.status is Status.FAILED
+    assert footprint.ended.message == Message("m", "off by {by}", {"by": float("inf")})
+    one, nothing = footprint.seen
+    assert alike(one, load_file(file)["t.one/0"]) and not alike(nothing, kept(b""))
+    assert recorded.footprint(0, "t.two").ended is None
+
+
+def test_of_what_a_check_saw_handles_are_kept_as_handles() -> None:
+    """A check may look at a list of the student's objects: it is as alike to a recorded one as to a live one."""
+    link = ReferenceLink(Modules({"work": SOURCE}, "there"))
+    one, other = (Handle(Check(link, "t.one"), number, "poems[0]") for number in (1, 2))
+    for seen in (one, ([one, other], [one]), {"first": one, "weights": WEIGHTS}, (1, "a", WEIGHTS)):
+        assert alike(seen, seen) and alike(seen, kept(keep(seen)))
+    assert not alike([one, other], kept(keep([one]))) and not alike([one, 1], kept(keep([one, one])))
+    assert not alike({"first": one}, kept(keep({"second": one})))
+    assert not alike({1, 2}, kept(keep({1, 2})))  # no data of a worker's
 
 
 def test_the_same_recording_has_the_same_bytes() -> None:
@@ -203,7 +219,10 @@ def rewritten(file: Path, change: dict[str, Any]) -> None:
     """Write the file again with other metadata."""
     with safe_open(file, framework="pt") as there:
         contents = json.loads(there.metadata()["recording"])
-    save_file(load_file(file), file, {"recording": json.dumps(contents | change)})
+    tensors = Tensors()
+    tensors.by_name = load_file(file)
+    changed = msgspec.json.decode(msgspec.json.encode(contents | change), type=Contents)
+    file.write_bytes(recording.to_bytes(changed, tensors))
 
 
 def test_a_damaged_file_is_told(file: Path) -> None:
@@ -220,6 +239,11 @@ def test_a_damaged_file_is_told(file: Path) -> None:
         file.write_bytes(damage)
         with pytest.raises(Problem, match=r"course\.safetensors is damaged"):
             opened(file)
+    some = range(0, len(whole), 7)
+    for place in some:  # one bit, in the header, the texts or the numbers
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(Problem, match=r"course\.safetensors is damaged"):
+            opened(file)
     save_file({"a": WEIGHTS}, file)
     with pytest.raises(Problem, match="is damaged"):
         opened(file)
@@ -227,15 +251,23 @@ def test_a_damaged_file_is_told(file: Path) -> None:
     assert recording.read(file.parents[1]) is None
 
 
-@pytest.mark.parametrize("tree", [[[{"$tensor": "gone"}, 1]], [[{"$new": 1}, 1]], [[1]], 5], ids=repr)
+@pytest.mark.parametrize(
+    "tree",
+    [[[{"$tensor": "gone"}, 1]], [[{"$new": 1}, 1]], [[1]], 5, [[1, 2]], [[1, VALUE | {"value": {"$dtype": "int99"}}]]],
+    ids=repr,
+)
 def test_damage_within_a_check_is_told_when_it_is_read(file: Path, tree: trees.Tree) -> None:
     rewritten(file, {"tapes": {"t.one": tree}})
     with pytest.raises(Problem, match="is damaged"):
         opened(file).load("t.one")
 
 
-@pytest.mark.parametrize("tree", [{"values": [[{"$tensor": "gone"}]]}, {"status": "unheard"}, 5], ids=repr)
+@pytest.mark.parametrize(
+    "tree",
+    [{"values": [[{"$tensor": "gone"}]]}, {"status": "unheard"}, 5, {}, FAILED | {"values": [[{"$dtype": "int99"}]]}],
+    ids=repr,
+)
 def test_damage_within_a_mistake_is_told_when_it_is_read(file: Path, tree: trees.Tree) -> None:
     rewritten(file, {"mistakes": [{"id": "a", "exercise": "t", "hint": "", "checks": {"t.one": tree}}]})
     with pytest.raises(Problem, match="is damaged"):
-        opened(file).seen(0, "t.one")
+        opened(file).footprint(0, "t.one")

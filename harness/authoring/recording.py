@@ -2,12 +2,14 @@
 
 One safetensors file has the reference's tape of every check, on the course's public seed, and of every known mistake
 how each check ends and what it sees. With it a submission gets the same verdicts and hints as beside the reference.
-Each tensor is there once; how they belong together is JSON in the file's metadata (harness.authoring.trees).
+Each tensor is there once; how they belong together is JSON in the file's metadata (harness.authoring.trees). The file
+tells its own digest, which is compared when it is opened: one wrong byte could be a wrong verdict.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +38,8 @@ from harness.worker.protocol import Begin, Reply, Request
 
 FILE = Path("recording") / "course.safetensors"  # in the course's folder
 _KEY = "recording"  # of the metadata: the only one, because safetensors writes several in any order
+_ZEROS = "0" * 64
+_DIGEST_KEY = rb"\"digest\":\""  # JSON within JSON, so the quotes of a text in it have more backslashes
 MAX_HEADER = 100_000_000  # bytes; safetensors reads no file with more
 # All that every version of the format has. Complex numbers came late, and half of them never.
 _DTYPES = {torch.float64, torch.float32, torch.float16, torch.bfloat16,
@@ -64,11 +68,15 @@ class Mistake(msgspec.Struct):
 
 
 class Contents(msgspec.Struct):
-    """What the metadata say. A tape is a list of requests, each with its reply; it and `Seen` are trees."""
+    """What the metadata say. A tape is a list of requests, each with its reply; it and `Seen` are trees.
+
+    `digest` is the SHA-256 of the file with zeros in its place; see `_digest`.
+    """
 
     seed: int
     tapes: dict[str, msgspec.Raw]
     mistakes: list[Mistake]
+    digest: str = ""
 
 
 class Recorded:
@@ -78,13 +86,15 @@ class Recorded:
         path: the file.
 
     Raises:
-        SafetensorError, msgspec.DecodeError, OSError: it is damaged, or cannot be read.
+        SafetensorError, msgspec.DecodeError, ProtocolError, OSError: it is damaged, or cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = _open(path, "numpy")  # maps the file, and sees that none of it is missing
         self.contents = msgspec.json.decode((self._file.metadata() or {}).get(_KEY, ""), type=Contents)
+        if self.contents.digest != _digest(path.read_bytes(), self.contents.digest):
+            raise protocol.ProtocolError("its bytes are not those that were written")
         self.reference = Recording(self.contents.seed)  # with the tapes that were loaded
 
     def load(self, check: str) -> None:
@@ -97,18 +107,25 @@ class Recorded:
             with _telling_damage():
                 rounds = msgspec.json.decode(self.contents.tapes[check], type=list[tuple[trees.Tree, trees.Tree]])
                 self.reference.tapes[check] = [(self._plain(asked), self._plain(said)) for asked, said in rounds]
+                for place in range(len(rounds)):  # each is asked for soon, and decoded once
+                    reply = self.reference.reply(check, place)
+                    _ = reply.data if isinstance(reply, protocol.Value) else None
 
-    def seen(self, mistake: int, check: str) -> Seen:
-        """How a check ended on the mistake of that place.
+    def footprint(self, mistake: int, check: str) -> Footprint:
+        """How a check ended on the mistake of that place, and what it saw.
 
         Raises:
             Problem: the file is damaged.
         """
         tree = self.contents.mistakes[mistake].checks.get(check)
         if tree is None:
-            return Seen()
+            return Footprint(None, [])
         with _telling_damage():
-            return msgspec.msgpack.decode(self._plain(msgspec.json.decode(tree)), type=Seen)
+            seen = msgspec.msgpack.decode(self._plain(msgspec.json.decode(tree)), type=Seen)
+            if seen.status is None or seen.message is None:
+                raise protocol.ProtocolError(f"{check} neither passed nor failed")
+            values = [kept(b"".join(map(bytes, value))) for value in seen.values]
+        return Footprint(Ended(status=seen.status, message=seen.message, raised=seen.raised), values)
 
     def _plain(self, tree: trees.Tree) -> bytes:
         return trees.from_tree(tree, lambda name: protocol.pack(self.tensor(name)))
@@ -154,11 +171,7 @@ class RecordedDiagnosis(Diagnosis):
         super().__init__(Listed(known), Modules({}, "reference"), items)
 
     def _run(self, candidate: Candidate, check: str, bench: Bench, expected: Sequence[object] | None) -> Footprint:
-        seen = self.recorded.seen(candidate.mistake.line, check)
-        if seen.status is None or seen.message is None:
-            return Footprint(None, [])
-        values = [kept(b"".join(map(bytes, value))) for value in seen.values]
-        return Footprint(Ended(status=seen.status, message=seen.message, raised=seen.raised), values)
+        return self.recorded.footprint(candidate.mistake.line, check)
 
 
 def read(root: Path) -> Recorded | None:
@@ -251,13 +264,27 @@ def to_bytes(contents: Contents, tensors: Tensors) -> bytes:
         if tensor.dtype not in _DTYPES:
             raise Problem(f"A recording cannot hold the {tensor.dtype} tensor of {name}.",
                           "Let the check look at its real and its imaginary part.")  # fmt: skip
+    contents = msgspec.structs.replace(contents, digest=_ZEROS)
     data: bytes = save(tensors.by_name, {_KEY: msgspec.json.encode(contents).decode("utf-8")})
     header = int.from_bytes(data[:8], "little")
     if header > MAX_HEADER:
         most = MAX_HEADER / 1e6
         raise Problem(f"Beside its tensors the recording would have {header / 1e6:.0f} MB, and {most:.0f} can be read.",
                       "Let the checks ask less, or bundle fewer exercises.")  # fmt: skip
-    return data
+    return _with_digest(data, _ZEROS, _digest(data, _ZEROS))
+
+
+def _digest(data: bytes, own: str) -> str:
+    """The SHA-256 of a file in which `own` stands where its digest belongs, counted as if zeros stood there."""
+    return hashlib.sha256(_with_digest(data, own, _ZEROS)).hexdigest()
+
+
+def _with_digest(data: bytes, old: str, new: str) -> bytes:
+    """A file with another digest: the last of what the metadata say."""
+    before, key, after = data.rpartition(_DIGEST_KEY)
+    if not after.startswith(old.encode()):
+        raise protocol.ProtocolError("it has no digest")
+    return b"".join((before, key, new.encode(), after[len(old) :]))
 
 
 def _tree(data: bytes, tensors: Tensors, where: str) -> trees.Tree:

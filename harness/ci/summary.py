@@ -12,6 +12,7 @@ from html import escape
 
 from harness.ci.results import Result, Verdict
 from harness.export.texts import one_line, plain
+from harness.notebook import choose
 from harness.outcome import Status
 from harness.report import CheckResult, ExerciseResult, Report
 from harness.terminal import at_a_prompt
@@ -101,6 +102,7 @@ def _table(exercise: ExerciseResult) -> str:
 def _stories(exercise: ExerciseResult, report: Report) -> Iterator[str]:
     """What to learn from each check that did not pass; those with the same cause once."""
     titles = {check.id: check.title for item in report.exercises for check in item.checks}
+    notebook = choose.counts(report.submission.files)
     silent = (Status.PASSED, Status.NOT_STARTED, Status.PENDING)
     told = [check for check in exercise.checks if check.status not in silent]
     own = {check.id for check in told}
@@ -113,25 +115,26 @@ def _stories(exercise: ExerciseResult, report: Report) -> Iterator[str]:
             continue
         if check.hint is not None:
             yield inline(check.hint.text)
-        if numbers := _numbers(check):
+        if numbers := _numbers(check, notebook=notebook):
             yield preformatted(numbers)
         others = sum(other.caused_by == check.id for other in told)
         if others:
             yield f"{others} other check{'s fail' if others > 1 else ' fails'} for the same reason."
 
 
-def _numbers(check: CheckResult) -> str:
+def _numbers(check: CheckResult, *, notebook: bool) -> str:
     """What happened, what was compared, where, and how to see it; of hidden checks the report holds only the hint."""
     lines = [check.message.text] if check.message is not None else []
     evidence = check.evidence
     if evidence is not None:
-        lines += [f"  expected  {evidence.expected}", f"  actual    {evidence.actual}"]
+        lines += [f"  {name:<8}  {value}" for name, value in evidence.compared]
         if evidence.error is not None and evidence.tolerance is not None:
             lines.append(f"  largest difference {evidence.error:.3g}, allowed {evidence.tolerance:.3g}")
     lines += [f"  {frame.file}, line {frame.line}, in {frame.function}" for frame in check.trace[-1:]]
     if check.reproduce and check.status is Status.FAILED:
-        lines += ["See it yourself, at a Python prompt in the folder of the work:"]
-        lines += [f"  {line}" for line in at_a_prompt(check.reproduce)]
+        where = "in a cell of the notebook" if notebook else "at a Python prompt in the folder of the work"
+        lines += [f"See it yourself, {where}:"]
+        lines += [f"  {line}" for line in (check.reproduce.splitlines() if notebook else at_a_prompt(check.reproduce))]
     return "\n".join(line for line in lines if line)
 
 

@@ -113,7 +113,7 @@ def _story(check: CheckResult) -> str:
         parts = ["Not started yet."]
     evidence = check.evidence
     if evidence is not None and not check.hidden:
-        parts.append(f"expected  {evidence.expected}\nactual    {evidence.actual}")
+        parts += [f"{name:<8}  {value}" for name, value in evidence.compared]
     if check.trace and not check.hidden:
         frame = check.trace[-1]
         parts.append(f"{frame.file}, line {frame.line}")

@@ -162,12 +162,15 @@ class Notebook:
     def __init__(
         self, folder: Path, file: str, modules: Sequence[str], left_out: Sequence[int], compiled: bytes = b""
     ) -> None:
-        self.sources: list[str] = []
+        self.path = folder / file
+        self.numbers: list[int]  # of the cells that are not empty
         self.codes: dict[int, CodeType] = {}
         if compiled:  # from the judge, who has it from a worker that had run nothing of the submission
-            self.sources, self.codes = marshal.loads(compiled)  # noqa: S302
+            self.numbers, self.codes = marshal.loads(compiled)  # noqa: S302
         else:
-            self.sources = [without_magics(source) for source in read_cells((folder / file).read_bytes())]
+            self.numbers = [number for number, source in enumerate(self.sources, 1) if source.strip()]
+        for number in self.numbers:  # for tracebacks, which most cells never need
+            linecache.cache[_file(number)] = (functools.partial(self._source, number),)
         self.future = 0  # flags of what a cell imports from __future__: in Jupyter they hold for the cells after it
         self.failed: dict[str, _Failure] = {}
         self.namespace = _Namespace(self.failed)
@@ -182,10 +185,18 @@ class Notebook:
         for number in left_out:
             self._miss(names_defined(self._source(number)), LeftOut(number))
 
+    @functools.cached_property
+    def sources(self) -> list[str]:
+        """The code of all cells, without magics. Where the cells came compiled, the file is read when it is needed.
+
+        Raises:
+            BadNotebook: it cannot be read.
+        """
+        return [without_magics(source) for source in read_cells(self.path.read_bytes())]
+
     def cells(self, left_out: Sequence[int]) -> list[int]:
         """The numbers of the code cells to run, counted from 1; empty ones and those left out are skipped."""
-        numbered = enumerate(self.sources, 1)
-        return [number for number, source in numbered if source.strip() and number not in left_out]
+        return [number for number in self.numbers if number not in left_out]
 
     def compiled(self, numbers: Sequence[int]) -> bytes | None:
         """The cells, compiled, for other workers of this submission; None if that is more than they take.
@@ -196,17 +207,21 @@ class Notebook:
             with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
                 self._code(number)
         try:
-            made = marshal.dumps((self.sources, self.codes))
+            made = marshal.dumps((self.numbers, self.codes))
         except (ValueError, MemoryError):  # nested too deeply to be written, though it would run
             return None
         return made if len(made) <= MAX_COMPILED else None
+
+    def run_all(self, numbers: Sequence[int]) -> None:
+        """Run cells, one after the other."""
+        for number in numbers:
+            self.run(number)
 
     def run(self, number: int) -> None:
         """Run one cell. Whatever it raises is kept for those who ask for what it should have defined.
 
         An import of a package that is not here costs its names alone, not the cell.
         """
-        source = self._source(number)
         try:
             code: CodeType | None = self._code(number)
             body: list[ast.stmt] | None = None
@@ -215,11 +230,11 @@ class Notebook:
                     exec(code, self.names)
                     return
                 except ModuleNotFoundError as error:
-                    body = self._after(ast.parse(source).body if body is None else body, error)
+                    body = self._after(ast.parse(self._source(number)).body if body is None else body, error)
                     code = self._made(ast.Module(body, []), number) if body else None
         except BaseException as error:  # noqa: BLE001 - SystemExit ends a cell in Jupyter too, not the notebook
             print(f"cell {number}: {type(error).__name__}", file=sys.stderr)
-            self._miss(names_defined(source), self.cause(error))
+            self._miss(names_defined(self._source(number)), self.cause(error))
 
     def cause(self, error: BaseException) -> BaseException:
         """Why a name is not there, where that is what `error` says and a cell was to define the name; else `error`."""
@@ -257,9 +272,11 @@ class Notebook:
         self.failed.update(dict.fromkeys(names, (error, error.__traceback__)))
 
     def _source(self, number: int) -> str:
-        source, file = self.sources[number - 1], _file(number)
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # for tracebacks
-        return source
+        """The code of a cell; none, so that its names are missing, if the file is no longer what it was."""
+        try:
+            return self.sources[number - 1]
+        except (OSError, BadNotebook, IndexError):
+            return ""
 
 
 def _file(number: int) -> str:

@@ -42,8 +42,9 @@ _BLOCK = """\
 {%- if check.status != 'passed' %}
 {%- if check.hint and not check.caused_by %}<p>{{ words.text(check.hint) }}</p>{% endif %}
 {%- if check.message %}<p>{{ words.text(check.message) }}</p>{% endif %}
-{%- if check.evidence %}<pre>{{ words.ui('ui.expected') }}  {{ check.evidence.expected }}
-{{ words.ui('ui.actual') }}  {{ check.evidence.actual }}</pre>{% endif %}
+{%- if check.evidence %}<pre>
+{%- for name, value in check.evidence.compared %}
+{{ words.ui('ui.' ~ name) }}  {{ value }}{% endfor %}</pre>{% endif %}
 {%- for frame in check.trace[-1:] %}<pre>{{ words.ui('ui.frame', file=frame.file, line=frame.line) }}
 {{ frame.source }}</pre>{% endfor %}
 {%- if check.reproduce and check.status == 'failed' %}<p>{{ words.ui('ui.see-it.notebook') }}</p>

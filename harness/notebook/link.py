@@ -1,4 +1,4 @@
-"""The judge's end of a notebook: has its cells run, one request each, before a check gets its first module."""
+"""The judge's end of a notebook: has its cells run before a check gets its first module."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ class Known:
     """What the workers of one submission know of its notebook from those before them.
 
     left_out: number of a cell that is not run -> why. compiled: the cells, for workers alone to read; see
-    harness.notebook.cells.
+    harness.notebook.cells. numbers: of these cells.
     """
 
     left_out: dict[int, Message] = field(default_factory=dict)
     compiled: bytes = b""
+    numbers: list[int] = field(default_factory=list)
 
 
 class NotebookLink(WorkerLink):
@@ -72,14 +73,20 @@ class NotebookLink(WorkerLink):
         return reply
 
     def _run_cells(self) -> None:
-        """Run all cells by one request, which is quick; if that is stopped, one by one, to learn which cell it was."""
+        """Run all cells by one request, which is quick; if that is stopped, one by one, to learn which cell it was.
+
+        Once they have been compiled, the same request opens the notebook.
+        """
+        known = self.known
         if not self.stepwise:
             before = self.account.cpu, self.account.waited
             try:
-                numbers = self._open()
-                if not self.known.compiled:
-                    self.known.compiled = self._compile(numbers)
-                self._ask(Run(0, numbers))
+                if known.compiled:
+                    self._open([number for number in known.numbers if number not in known.left_out])
+                else:
+                    known.numbers = self._open()
+                    known.compiled = self._compile(known.numbers)
+                    self._ask(Run(0, known.numbers))
                 self.ready = self.process
                 return
             except Stop as stop:
@@ -94,9 +101,9 @@ class NotebookLink(WorkerLink):
                 for cell in self._open():
                     self._ask(Run(0, [cell]))
             except Stop as stop:
-                if not cell or not _is_of_a_cell(stop) or len(self.known.left_out) == MAX_LEFT_OUT:
+                if not cell or not _is_of_a_cell(stop) or len(known.left_out) == MAX_LEFT_OUT:
                     raise
-                self.known.left_out[cell] = stop.message
+                known.left_out[cell] = stop.message
                 self._start_anew()
                 continue
             self.ready = self.process
@@ -106,8 +113,9 @@ class NotebookLink(WorkerLink):
         assert self.begin is not None, "a check begins before it asks for anything"
         super().perform(self.begin)  # in a fresh worker
 
-    def _open(self) -> list[int]:
-        numbers = self._ask(Open(0, self.file, self.modules, sorted(self.known.left_out), self.known.compiled))
+    def _open(self, run: Sequence[int] = ()) -> list[int]:
+        known = self.known
+        numbers = self._ask(Open(0, self.file, self.modules, sorted(known.left_out), known.compiled, list(run)))
         if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
             raise Stop(Status.BLOCKED, message("blocked.protocol", error="a list of cells was expected"))
         return numbers

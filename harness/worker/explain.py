@@ -9,7 +9,7 @@ from harness.messages import message
 from harness.notebook import cells
 from harness.outcome import Frame, Message, Status, Stop, StudentError
 from harness.worker import objects
-from harness.worker.protocol import Compile, Import, ProtocolError, Raised, Request, Run
+from harness.worker.protocol import Compile, Import, Open, ProtocolError, Raised, Request, Run
 
 # What the system's refusals say: C's words for ENOMEM, EPERM, EACCES and EFBIG, and torch's own.
 _NO_MEMORY = ("can't allocate memory", "Cannot allocate memory")
@@ -45,8 +45,8 @@ def timeout(request: Request, seconds: float) -> Message:
     """The deadline of this request passed."""
     if isinstance(request, Import):
         return message("timeout.import", name=request.name, seconds=seconds)
-    if isinstance(request, Compile | Run):
-        return message("notebook.timeout", cell=request.cells[0], seconds=seconds)
+    if numbers := _cells(request):
+        return message("notebook.timeout", cell=numbers[0], seconds=seconds)
     return message("timeout.call", seconds=seconds)
 
 
@@ -62,11 +62,16 @@ def scratch(limits: Limits) -> Message:
 
 def crashed(request: Request, ending: str) -> Message:
     """The worker ended during this request; `ending` is its exit status or signal."""
-    if isinstance(request, Compile | Run):
-        return message("notebook.crashed", cell=request.cells[0], ending=ending)
+    if numbers := _cells(request):
+        return message("notebook.crashed", cell=numbers[0], ending=ending)
     if isinstance(request, Import):
         return message("crashed.import", name=request.name, ending=ending)
     return message("crashed.call", ending=ending)
+
+
+def _cells(request: Request) -> list[int]:
+    """The numbers of a notebook's cells that a request compiles or runs."""
+    return request.run if isinstance(request, Open) else request.cells if isinstance(request, Compile | Run) else []
 
 
 def during(said: Message, what: str) -> Message:

@@ -118,9 +118,10 @@ class Objects:
                 return gradients(self.table[target], positional, named)  # type: ignore[arg-type]
             case Watch(target=target):
                 return self._refer(Watched(_module(self.table[target])))
-            case Open(file=file, modules=modules, left_out=left_out, compiled=compiled):
+            case Open(file=file, modules=modules, left_out=left_out, compiled=compiled, run=numbers):
                 assert self.folder is not None, "a notebook lies in a submission's folder"
                 self.notebook = cells.Notebook(self.folder, file, modules, left_out, compiled)
+                self.notebook.run_all(numbers)
                 return self.notebook.cells(left_out)
             case Compile(cells=numbers):
                 assert self.notebook is not None, "a notebook is opened before its cells are compiled"
@@ -128,8 +129,7 @@ class Objects:
                 return None if made is None else torch.frombuffer(bytearray(made), dtype=torch.uint8)
             case Run(cells=numbers):
                 assert self.notebook is not None, "a notebook is opened before its cells are run"
-                for number in numbers:
-                    self.notebook.run(number)
+                self.notebook.run_all(numbers)
                 return None
 
     def _import(self, name: str) -> object:

@@ -114,7 +114,8 @@ class Watch(msgspec.Struct, tag=True, frozen=True):
 class Open(msgspec.Struct, tag=True, frozen=True):
     """Read the notebook `file` of the submission, which stands for `modules`; the numbers of its cells come back.
 
-    With `compiled`, which another worker of this submission answered to `Compile`, the file is not read again.
+    With `compiled`, which another worker of this submission answered to `Compile`, the file is not read again. The
+    cells of `run`, which that worker has told, are run at once.
     """
 
     id: int
@@ -122,6 +123,7 @@ class Open(msgspec.Struct, tag=True, frozen=True):
     modules: list[str]
     left_out: list[int]
     compiled: bytes = b""
+    run: list[int] = []
 
 
 class Compile(msgspec.Struct, tag=True, frozen=True):

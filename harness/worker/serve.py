@@ -87,7 +87,8 @@ def serve(channel: socket.socket, home: Path) -> NoReturn:
             if not chunk:  # the judge is gone, or done
                 os._exit(0)
             incoming += chunk
-        request = protocol.decode_request(bytes(incoming[protocol.HEADER :]))
+        with memoryview(incoming) as frame:
+            request = protocol.decode_request(bytes(frame[protocol.HEADER :]))
         incoming.clear()
         reply = objects.encoded(world.perform(request))
         for stream in streams:
