@@ -112,8 +112,9 @@ class Diagnosis:
             exercise: whose mistakes are tried.
             failed: footprints of the failing checks by id, cheapest first.
             passed: ids of the checks that passed: of several mistakes that fit, one that fails there does not.
-            others: ids of all failing checks of the exercise: one mistake that explains more goes before one that
-                explains less, and so does one of `named`, which have been found already.
+            others: ids of all failing checks of the exercise. Where it is written down what all that fit fail, one
+                that explains more goes before one that explains less, and one of `named`, which have been found
+                already, before others; else the order of the course decides.
             bench: the oracle and the seed.
         """
         left = list(self.known.that_may_fail(exercise, failed))

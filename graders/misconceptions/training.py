@@ -188,7 +188,7 @@ class StartsIgnored:
 
     def cut_windows(data, starts, block_size):
         rows = (starts[0] + torch.arange(len(starts) * block_size)).view(len(starts), block_size)
-        rows = rows.clamp(max=len(data) - 2)
+        rows = rows % (len(data) - 1)
         return data[rows], data[rows + 1]
 
 

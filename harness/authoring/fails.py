@@ -22,6 +22,7 @@ Fails = Mapping[str, str]  # id of a check -> id of what it says
 
 RECORD = "python grade.py check-course --quick --record"
 _HEAD = f"# What each known mistake fails, and what is said. Made by `{RECORD}`; never edited by hand.\n"
+_HELP = f"Make it anew: {RECORD}"
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -58,9 +59,6 @@ def read(graders: Path, exercise: str) -> dict[str, Fails]:
             raise Problem(f"{path}: {id} should name checks, each with the id of what it says.", _HELP)
         failing[f"{exercise}.{id}"] = {f"{exercise}.{check}": said for check, said in fails.items()}
     return failing
-
-
-_HELP = f"Make it anew: {RECORD}"
 
 
 def _key(id: str, exercise: str) -> str:

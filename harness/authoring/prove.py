@@ -179,7 +179,8 @@ def record(course: Course, verdicts: Sequence[Verdict]) -> list[Path]:
 
 
 def _fails(report: Report) -> dict[str, str]:
-    failed = [check for check in report.exercises[0].checks if check.status not in _DECIDED]
+    ended = (Status.FAILED, Status.ERROR, Status.MISSING)  # no time-out, which a busy machine may have caused
+    failed = [check for check in report.exercises[0].checks if check.status in ended]
     return {check.id: check.message.id if check.message else "" for check in failed}
 
 
@@ -188,10 +189,11 @@ def _strays(case: Case, failed: Fails, known: Mapping[str, Fails]) -> Iterator[s
     if case.kind != "misconception" or not any(id.startswith(f"{case.exercise}.") for id in known):
         return
     if case.id not in known:
-        yield f"stands not in graders/misconceptions/{case.exercise}.toml; make it anew: {fails.RECORD}"
+        yield f"is not in graders/misconceptions/{case.exercise}.toml; make that anew: {fails.RECORD}"
     elif failed != known[case.id]:
         others = sorted(dict(failed.items() ^ known[case.id].items()))
-        yield f"fails otherwise than is written down, in {', '.join(others)}; make it anew: {fails.RECORD}"
+        file = f"graders/misconceptions/{case.exercise}.toml"
+        yield f"does not fail as {file} says, in {', '.join(others)}; make that anew: {fails.RECORD}"
 
 
 def _grade(judge: JudgeProcess, case: Case, seed: int) -> Report:

@@ -109,7 +109,8 @@ class Recorded:
                 self.reference.tapes[check] = [(self._plain(asked), self._plain(said)) for asked, said in rounds]
                 for place in range(len(rounds)):  # each is asked for soon, and decoded once
                     reply = self.reference.reply(check, place)
-                    _ = reply.data if isinstance(reply, protocol.Value) else None
+                    if isinstance(reply, protocol.Value):
+                        _ = reply.data
 
     def footprint(self, mistake: int, check: str) -> Footprint:
         """How a check ended on the mistake of that place, and what it saw.

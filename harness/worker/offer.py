@@ -5,6 +5,7 @@ Cheap: no torch is imported, and nothing changes in the calling process.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes.util
 import errno
 import os
@@ -101,7 +102,8 @@ def probe_aside() -> Callable[[], Offer]:
     def found() -> Offer:
         with os.fdopen(answer, "rb") as pipe:
             body = pipe.read()
-        os.waitpid(pid, 0)
+        with contextlib.suppress(ChildProcessError):  # whoever started this process has children reaped unasked
+            os.waitpid(pid, 0)
         return msgspec.json.decode(body, type=Offer) if body else probe()
 
     return found

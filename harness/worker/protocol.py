@@ -315,7 +315,7 @@ def _unpack_tensor(data: memoryview, writable: bool) -> torch.Tensor:
     if 0 in shape and math.prod(size for size in shape if size) > MAX_FRAME:
         raise ProtocolError("a tensor of impossible shape")
     if writable:
-        return _tensor_of(body, dtype, shape)
+        return _tensor_of(body, dtype, shape).clone()  # whoever owns a tensor may resize it, too
     with torch.inference_mode():
         return _tensor_of(body, dtype, shape)
 
