@@ -29,7 +29,7 @@ from harness.course import ROOT, Course, Exercise
 from harness.diagnosis import Footprint, judges_files, record_check
 from harness.grading import CheckInfo
 from harness.messages import message
-from harness.mistakes import Shelf
+from harness.mistakes import Listed, Mistakes, Shelf
 from harness.notebook import snippets
 from harness.oracle import Recording, ReplayLink
 from harness.outcome import Status
@@ -224,11 +224,12 @@ class Rounds(GradingPlugin):
         root = bench.course.root
         if self.diagnosis is None:
             recorded = recording.read(root)
-            self.diagnosis = (
-                diagnosis.Diagnosis(Shelf(root / "graders"), reference_modules(root / "reference"), items)
-                if recorded is None
-                else recording.RecordedDiagnosis(recorded, items)
-            )
+            if recorded is None:
+                modules = reference_modules(root / "reference")
+                known: Mistakes = Shelf(root / "graders") if modules.sources else Listed([])
+                self.diagnosis = diagnosis.Diagnosis(known, modules, items)
+            else:
+                self.diagnosis = recording.RecordedDiagnosis(recorded, items)
         checks = [check.id for exercise in grouped for check in exercise.checks]
         footprints = {id: Footprint(self.ended.get(id), self.seen.get(id, [])) for id in checks}
         diagnosis.tell(self.diagnosis, grouped, footprints, bench)
