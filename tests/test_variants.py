@@ -195,3 +195,19 @@ def test_hints_speak_to_the_student_and_are_short() -> None:
     for variant in VARIANTS["misconceptions"]:
         assert 40 <= len(variant.hint) <= 240, variant.id
         assert variant.hint[-1] in ".?", variant.id
+
+
+def test_a_function_at_the_top_of_the_file_goes_to_the_variants_that_call_it(tmp_path: Path) -> None:
+    folder = tmp_path / "degenerate"
+    folder.mkdir()
+    variant = 'class {}:\n    """Does."""\n\n    id = "e.{}"\n    of = "m"\n    source = "own"\n\n    def f(x):\n        return {}\n'
+    shared = "def halved(x):\n    return x / 2\n\n\n"
+    classes = [variant.format("A", "a", "halved(x)"), variant.format("B", "b", "x")]
+    (folder / "e.py").write_text(shared + "\n\n".join(classes), encoding="utf-8")
+    calls, alone = load_variants(folder)
+    assert [function.name for function in calls.functions] == ["f", "halved"]
+    assert [function.name for function in alone.functions] == ["f"]
+    assert load_variants(folder, without={"e.b"}) == [calls]
+    names: dict[str, object] = {}
+    exec(calls.apply({"m.py": "def f(x):\n    return x\n"})["m.py"], names)
+    assert names["f"](6) == 3  # type: ignore[operator]

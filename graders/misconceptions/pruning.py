@@ -4,6 +4,15 @@ import copy
 
 import torch
 
+
+def each_silent(model):
+    for block in model.blocks:
+        for head in block.attn.proj.weight.data.split(model.config.n_embd // model.config.n_head, dim=1):
+            kept = head.clone()
+            yield head.zero_()
+            head.copy_(kept)
+
+
 # silence_head
 
 
@@ -192,13 +201,6 @@ class SignReversed:
         whole = loss_of(model, batch)
         return torch.tensor([whole - loss_of(model, batch) for _ in each_silent(model)]).view(model.config.n_layer, -1)
 
-    def each_silent(model):
-        for block in model.blocks:
-            for head in block.attn.proj.weight.data.split(model.config.n_embd // model.config.n_head, dim=1):
-                kept = head.clone()
-                yield head.zero_()
-                head.copy_(kept)
-
 
 class LossItself:
     """The loss without each head; the loss of the whole model is not taken off."""
@@ -210,13 +212,6 @@ class LossItself:
 
     def head_importance(model, batch):
         return torch.tensor([loss_of(model, batch) for _ in each_silent(model)]).view(model.config.n_layer, -1)
-
-    def each_silent(model):
-        for block in model.blocks:
-            for head in block.attn.proj.weight.data.split(model.config.n_embd // model.config.n_head, dim=1):
-                kept = head.clone()
-                yield head.zero_()
-                head.copy_(kept)
 
 
 class OneAfterAnother:
@@ -278,13 +273,6 @@ class InTheModeOfTheModel:
             rise = [model(*batch)[1].item() - whole for _ in each_silent(model)]
         return torch.tensor(rise).view(model.config.n_layer, -1)
 
-    def each_silent(model):
-        for block in model.blocks:
-            for head in block.attn.proj.weight.data.split(model.config.n_embd // model.config.n_head, dim=1):
-                kept = head.clone()
-                yield head.zero_()
-                head.copy_(kept)
-
 
 class LeftInEval:
     """Measured in eval mode, and the model stays there."""
@@ -297,13 +285,6 @@ class LeftInEval:
     def head_importance(model, batch):
         whole = loss_of(model.eval(), batch)
         return torch.tensor([loss_of(model, batch) - whole for _ in each_silent(model)]).view(model.config.n_layer, -1)
-
-    def each_silent(model):
-        for block in model.blocks:
-            for head in block.attn.proj.weight.data.split(model.config.n_embd // model.config.n_head, dim=1):
-                kept = head.clone()
-                yield head.zero_()
-                head.copy_(kept)
 
 
 class RelativeRise:
@@ -318,13 +299,6 @@ class RelativeRise:
         whole = loss_of(model, batch)
         rise = [loss_of(model, batch) / whole - 1 for _ in each_silent(model)]
         return torch.tensor(rise).view(model.config.n_layer, -1)
-
-    def each_silent(model):
-        for block in model.blocks:
-            for head in block.attn.proj.weight.data.split(model.config.n_embd // model.config.n_head, dim=1):
-                kept = head.clone()
-                yield head.zero_()
-                head.copy_(kept)
 
 
 # rank_heads

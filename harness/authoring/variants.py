@@ -11,13 +11,14 @@ A file graders/<kind>/<exercise>.py holds one class a variant:
         imports = "import math"             # optional, added at the top of the module
         def split_heads(self, x): ...
 
-Functions that the target lacks are added as helpers. With a module as target, a class inside the variant
+Functions that the target lacks are added as helpers; one that several variants call may stand at the top of the file,
+before the first class. With a module as target, a class inside the variant
 stands for the module's class of that name.
 """
 
 import ast
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -220,13 +221,18 @@ _CLASS = re.compile(r'^class \w(?:(?!^class ).)*?^    id = "(?P<id>[^"\n]*)"(?:(
 
 def _of_classes(tree: ast.Module, text: str, kind: Kind, exercise: str, name: str) -> list[Variant]:
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    return [_variant(node, text.splitlines(), kind, exercise, f"{name}:{node.lineno}") for node in classes]
+    lines = text.splitlines()
+    shared = _functions([node for node in tree.body if isinstance(node, ast.FunctionDef)], lines, "")
+    return [_variant(node, lines, shared, kind, exercise, f"{name}:{node.lineno}") for node in classes]
 
 
-def _variant(node: ast.ClassDef, lines: list[str], kind: Kind, exercise: str, where: str) -> Variant:
+def _variant(
+    node: ast.ClassDef, lines: list[str], shared: Sequence[Replacement], kind: Kind, exercise: str, where: str
+) -> Variant:
     fields = _fields(node, where)
     module, _, owner = fields.get("of", "").partition(".")
-    functions = _functions(node, lines, owner)
+    called = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} if shared else set()
+    functions = (*_functions(node.body, lines, owner), *(helper for helper in shared if helper.name in called))
     title = ast.get_docstring(node) or ""
     wanted = ["id", "of", "source", *(["hint"] if kind == "misconception" else [])]
     missing = [name for name in wanted if not fields.get(name)]
@@ -259,11 +265,11 @@ def _fields(node: ast.ClassDef, where: str) -> dict[str, str]:
     return fields
 
 
-def _functions(node: ast.ClassDef, lines: list[str], owner: str) -> tuple[Replacement, ...]:
+def _functions(body: Sequence[ast.stmt], lines: list[str], owner: str) -> tuple[Replacement, ...]:
     found: list[Replacement] = []
-    for child in node.body:
+    for child in body:
         if isinstance(child, ast.ClassDef):
-            found += _functions(child, lines, child.name)
+            found += _functions(child.body, lines, child.name)
         elif isinstance(child, ast.FunctionDef):
             first = _first_line(child)
             whole = lines[first - 1 : child.end_lineno]
