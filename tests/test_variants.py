@@ -200,7 +200,8 @@ def test_hints_speak_to_the_student_and_are_short() -> None:
 def test_a_function_at_the_top_of_the_file_goes_to_the_variants_that_call_it(tmp_path: Path) -> None:
     folder = tmp_path / "degenerate"
     folder.mkdir()
-    variant = 'class {}:\n    """Does."""\n\n    id = "e.{}"\n    of = "m"\n    source = "own"\n\n    def f(x):\n        return {}\n'
+    fields = '"""Does."""\n    of = "m"\n    source = "own"'
+    variant = f'class {{}}:\n    {fields}\n    id = "e.{{}}"\n\n    def f(x):\n        return {{}}\n'
     shared = "def halved(x):\n    return x / 2\n\n\n"
     classes = [variant.format("A", "a", "halved(x)"), variant.format("B", "b", "x")]
     (folder / "e.py").write_text(shared + "\n\n".join(classes), encoding="utf-8")
