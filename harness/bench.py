@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness import files
 from harness.course import ROOT, Course
+from harness.dialogues import Listener
 from harness.grading import CheckInfo
 from harness.messages import message
 from harness.notebook import choose
@@ -76,6 +77,7 @@ class Bench:
         self.notebook = Known()
         self._exercise = ""
         self._link: Link | None = None
+        self.listener: Listener | None = None  # between the running check and its link, when there is one
         self._account = Account()
 
     def student(self, info: CheckInfo) -> Root:
@@ -84,10 +86,15 @@ class Bench:
         Raises:
             Stop: its worker could not be started.
         """
+        link = self.link(info)
+        return self.begin(link if self.listener is None else self.listener, info)
+
+    def link(self, info: CheckInfo) -> Link:
+        """To the worker of this check's exercise."""
         if self._link is None or self._exercise != info.exercise:
             self.close()
             self._exercise, self._link = info.exercise, self._make_link()
-        return self.begin(self._link, info)
+        return self._link
 
     def reference(self, info: CheckInfo) -> Root:
         """The oracle, ready for this check; its inputs are the `draw` of `inputs`."""

@@ -213,7 +213,9 @@ def _unlikely(
     )
 
 
-def record_check(item: pytest.Item, bench: Bench, recording: Recording, modules: Modules) -> Ended | None:
+def record_check(
+    item: pytest.Item, bench: Bench, recording: Recording, modules: Modules, answers: Recording | None = None
+) -> Ended | None:
     """Let the reference take a check itself and record what the oracle is asked; None when it passed.
 
     Args:
@@ -221,9 +223,11 @@ def record_check(item: pytest.Item, bench: Bench, recording: Recording, modules:
         bench: its oracle, seed and course count.
         recording: gets the tape.
         modules: the reference's, apart from the oracle's.
+        answers: gets a tape of what the check asks of it as a student.
     """
     asked = Bench(bench.submission, bench.course, None, RecordingLink(bench.oracle, recording), bench.seed)
-    return run_check(item, asked, LocalLink(objects.Objects(modules.load)))
+    link = LocalLink(objects.Objects(modules.load))
+    return run_check(item, asked, link if answers is None else RecordingLink(link, answers))
 
 
 def run_check(item: pytest.Item, bench: Bench, link: Link) -> Ended | None:
@@ -249,6 +253,11 @@ def judges_files(item: pytest.Item) -> bool:
     """Whether a check reads what was handed in as data: what it finds there is no matter of a mistake in the code, and
     it asks nothing of the reference."""
     return "handed_in" in item.fixturenames  # type: ignore[attr-defined]
+
+
+def asks_student(item: pytest.Item) -> bool:
+    """Whether a check asks anything of the student's code."""
+    return "student" in item.fixturenames  # type: ignore[attr-defined]
 
 
 def tell(

@@ -14,7 +14,9 @@ from harness.outcome import Message, Status, Stop
 from harness.worker.client import WorkerLink
 from harness.worker.guard import Account
 from harness.worker.launch import Launcher, Process
-from harness.worker.protocol import Begin, Compile, Import, Open, Raised, Reply, Request, Run, Value
+from harness.worker.protocol import (
+    Begin, Compile, Import, Open, Raised, Reply, Request, Run, Value, encode_request,
+)  # fmt: skip
 
 MAX_LEFT_OUT = 5  # cells of one notebook: after so many stops it is given up
 
@@ -57,17 +59,25 @@ class NotebookLink(WorkerLink):
         self.begin: Begin | None = None
         self.stepwise = False  # whether all cells together were stopped once
 
-    def perform(self, request: Request) -> Reply:
+    def exchange(self, request: Request, frame: bytes) -> bytes:
         """As a worker's; the first `Import` has the cells run before it.
 
         Raises:
-            Stop: as there, and where the notebook cannot be read, or a name was to come from a cell left out.
+            Stop: as there, and where the notebook cannot be read.
         """
         if isinstance(request, Begin):
             self.begin = request
         elif isinstance(request, Import) and self.ready is not self.process:
             self._run_cells()
-        reply = super().perform(request)
+        return super().exchange(request, frame)
+
+    def read(self, request: Request, body: bytes) -> Reply:
+        """As a worker's.
+
+        Raises:
+            Stop: as there, and where a name was to come from a cell left out.
+        """
+        reply = super().read(request, body)
         if isinstance(reply, Raised) and reply.kinds[0] == cells.LEFT_OUT:
             raise self._why(reply.text)
         return reply
@@ -111,7 +121,7 @@ class NotebookLink(WorkerLink):
 
     def _start_anew(self) -> None:
         assert self.begin is not None, "a check begins before it asks for anything"
-        super().perform(self.begin)  # in a fresh worker
+        self._perform(self.begin)  # in a fresh worker
 
     def _open(self, run: Sequence[int] = ()) -> list[int]:
         known = self.known
@@ -128,8 +138,11 @@ class NotebookLink(WorkerLink):
             raise Stop(Status.BLOCKED, message("blocked.protocol", error="compiled cells were expected"))
         return made.numpy().tobytes()
 
+    def _perform(self, request: Request) -> Reply:
+        return super().read(request, super().exchange(request, encode_request(request)))
+
     def _ask(self, request: Request) -> object:
-        reply = super().perform(request)
+        reply = self._perform(request)
         if isinstance(reply, Value):
             return reply.data
         identity = f"notebook.{reply.text}"

@@ -82,12 +82,25 @@ class WorkerLink:
         self.printed = ""
         self.endless: dict[str, Stop] = {}  # imports that did not end: each would take as long again
 
+    @property
+    def confined(self) -> bool:
+        """Whether what the submission may not do is refused to it."""
+        return self.launcher.isolation == "sandbox"
+
     def perform(self, request: Request) -> Reply:
         """Send a request and wait for its reply.
 
         Raises:
             Stop: TIMEOUT, CRASHED, BLOCKED or OUT_OF_MEMORY; the worker is gone then and the next `Begin` starts
                 another.
+        """
+        return self.read(request, self.exchange(request, protocol.encode_request(request)))
+
+    def exchange(self, request: Request, frame: bytes) -> bytes:
+        """Send a request that is already encoded; the encoded reply, as the worker sent it.
+
+        Raises:
+            Stop: as `perform`.
         """
         if isinstance(request, Import) and request.name in self.endless:
             raise self.endless[request.name]
@@ -100,12 +113,8 @@ class WorkerLink:
             process = self.process = self.launcher.launch(self.files, self.limits)
         guard = Guard(process, self.limits, request, self.account)
         try:
-            reply = protocol.decode_reply(process.channel.exchange(protocol.encode_request(request), guard.look))
-            if reply.id != request.id:
-                raise protocol.ProtocolError(f"an answer to request {reply.id} where {request.id} was asked")
+            body = process.channel.exchange(frame, guard.look)
             guard.look_at_scratch()
-            if isinstance(reply, Value):
-                _ = reply.data  # whoever forged a value is stopped here, and blamed
         except Stop as stop:
             self._stop()
             if isinstance(request, Import) and stop.status is Status.TIMEOUT:
@@ -114,10 +123,25 @@ class WorkerLink:
         except Closed:
             raise self._ended(request) from None
         except protocol.ProtocolError as error:
-            self._stop()
-            raise Stop(Status.BLOCKED, explain.broken_protocol(error)) from None
+            raise self._broken(error) from None
         finally:
             guard.end()
+        return body
+
+    def read(self, request: Request, body: bytes) -> Reply:
+        """Decode what `exchange` gave.
+
+        Raises:
+            Stop: BLOCKED, when it is no answer to the request; the worker is gone then.
+        """
+        try:
+            reply = protocol.decode_reply(body)
+            if reply.id != request.id:
+                raise protocol.ProtocolError(f"an answer to request {reply.id} where {request.id} was asked")
+            if isinstance(reply, Value):
+                _ = reply.data  # whoever forged a value is stopped here, and blamed
+        except protocol.ProtocolError as error:
+            raise self._broken(error) from None
         return reply
 
     def take_output(self) -> str:
@@ -132,6 +156,11 @@ class WorkerLink:
         """End the worker, if one runs."""
         if self.process is not None:
             self._stop()
+
+    def _broken(self, error: protocol.ProtocolError) -> Stop:
+        if self.process is not None:
+            self._stop()
+        return Stop(Status.BLOCKED, explain.broken_protocol(error))
 
     def _ended(self, request: Request) -> Exception:
         ending = self._stop()
@@ -215,7 +244,7 @@ class Check:
             stop.message = explain.during(stop.message, what)
             raise
         if isinstance(reply, Raised):
-            confined = isinstance(self.link, WorkerLink) and self.link.launcher.isolation == "sandbox"
+            confined = getattr(self.link, "confined", False)
             explain.raise_reply(reply, what, confined=confined)
         return self._handles(reply.data, what)
 
