@@ -26,8 +26,8 @@ from harness import VERSION, diagnosis, files, lanes, report
 from harness.authoring import recording
 from harness.bench import Bench, reference_modules
 from harness.course import ROOT, Course, Exercise
-from harness.dialogues import Dialogues, Listener, digest_of
 from harness.diagnosis import Footprint, asks_student, judges_files, record_check
+from harness.dialogues import Dialogues, Listener, digest_of
 from harness.grading import CheckInfo
 from harness.messages import message
 from harness.mistakes import Listed, Mistakes, Shelf

@@ -15,7 +15,16 @@ from harness.worker.client import WorkerLink
 from harness.worker.guard import Account
 from harness.worker.launch import Launcher, Process
 from harness.worker.protocol import (
-    Begin, Compile, Import, Open, Raised, Reply, Request, Run, Value, encode_request,
+    Begin,
+    Compile,
+    Import,
+    Open,
+    Raised,
+    Reply,
+    Request,
+    Run,
+    Value,
+    encode_request,
 )  # fmt: skip
 
 MAX_LEFT_OUT = 5  # cells of one notebook: after so many stops it is given up
