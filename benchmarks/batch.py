@@ -4,7 +4,8 @@
                                [--peers FOLDER] [--peer-submissions N]
 
 Twenty healthy submissions (`--submissions`), a tenth of them wrong, with all checks of heads, order and rope
-(`--exercise`):
+(`--exercise`). The right ones are each written in another way that the course accepts, for as long as there is one:
+what one of them was answered helps the next only where both give the same numbers, bit for bit.
 
     batch     `python grade.py batch`, one job: every submission in worker processes of its own
     session   one pytest session over the whole class, without isolation: what no course should use
@@ -16,6 +17,8 @@ Twenty healthy submissions (`--submissions`), a tenth of them wrong, with all ch
 The last two are installed into environments of their own, kept in `--peers`, and grade `--peer-submissions` (0 for
 none), the last of them wrong: each submission costs them the same. Where one cannot be installed or run, or gives other
 points than this harness, a notice says why and it is left out.
+
+That two jobs are faster than one is measured on a class five times as large, for which starting a judge matters less.
 
 Each way is run in turn (A B C D A B ...), so that a busy moment meets all; figures are medians of the rounds. CPU
 seconds are user and system time of the command and all of its descendants, loading PyTorch included. What isolation
@@ -30,6 +33,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import resource
 import shutil
 import statistics
@@ -37,7 +41,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,6 +53,7 @@ LEAST_TIMES_PYTEST = 15.0  # fewer CPU seconds than a pytest process for each su
 MOST_TIMES_SESSION = 1.5  # of one unisolated session
 LEAST_TIMES_PEER = 30.0  # fewer CPU seconds than another tool
 LEAST_TIMES_JOBS = 1.8  # two jobs against one, on two cores or more
+TIMES_FOR_JOBS = 5  # the class of that comparison
 WAYS = ("batch", "session", "floor", "pytest")
 HOSTILE = {
     "loops": "while True:\n    pass\n",
@@ -77,10 +82,11 @@ def main() -> int:
         os.environ["HEADCHECK_COURSE"] = str(make_course(Path(folder, "course"), arguments.exercise))
         right, wrong = answers()
         submissions = make_class(Path(folder, "class"), arguments.submissions, right, wrong)
-        others = prepare_peers(Path(folder, "peers"), arguments, right, wrong)
+        larger = make_class(Path(folder, "larger"), TIMES_FOR_JOBS * arguments.submissions, right, wrong)
+        others = prepare_peers(Path(folder, "peers"), arguments, right[0], wrong)
         found = measure(submissions, others, arguments, Path(folder))
         kept = show(found, arguments.submissions, arguments.peer_submissions)
-        kept.append(two_jobs(submissions, arguments, Path(folder)))
+        kept.append(two_jobs(larger, arguments, Path(folder)))
         if arguments.hostile:
             hostile(submissions, arguments, Path(folder))
     return 0 if all(kept) else 1
@@ -102,22 +108,26 @@ def make_course(folder: Path, exercises: str) -> Path:
     return folder
 
 
-def answers() -> tuple[Mapping[str, bytes], list[Mapping[str, bytes]]]:
-    """The reference, and one submission for each known mistake in the exercises."""
+def answers() -> tuple[list[Mapping[str, bytes]], list[Mapping[str, bytes]]]:
+    """The reference and all accepted forms of the exercises, mixed; and a submission for each known mistake in them."""
     from harness.authoring import prove
     from harness.course import read_course
 
     course = read_course()
     chosen = {exercise.id for exercise in course.exercise}
     cases = [case for case in prove.cases(course) if case.exercise in chosen]
-    right = next(case.files for case in cases if case.kind == "reference")
-    return right, [case.files for case in cases if case.kind == "misconception"]
+    reference = next(case.files for case in cases if case.kind == "reference")
+    accepted = [case.files for case in cases if case.kind == "accepted"]
+    random.Random(0).shuffle(accepted)
+    return [reference, *accepted], [case.files for case in cases if case.kind == "misconception"]
 
 
-def make_class(folder: Path, count: int, right: Mapping[str, bytes], wrong: list[Mapping[str, bytes]]) -> Path:
-    """The reference again and again, each with a line of its own; every tenth with a known mistake."""
+def make_class(
+    folder: Path, count: int, right: Sequence[Mapping[str, bytes]], wrong: Sequence[Mapping[str, bytes]]
+) -> Path:
+    """Right answers in turn, each with a line of its own; every tenth has a known mistake."""
     for number in range(count):
-        files = wrong[number * 7 % len(wrong)] if number % 10 == 9 else right
+        files = wrong[number * 7 % len(wrong)] if number % 10 == 9 else right[number % len(right)]
         own = folder / f"s{number:04}"
         for name, content in files.items():
             (own / name).parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +136,7 @@ def make_class(folder: Path, count: int, right: Mapping[str, bytes], wrong: list
 
 
 def prepare_peers(
-    folder: Path, arguments: argparse.Namespace, right: Mapping[str, bytes], wrong: list[Mapping[str, bytes]]
+    folder: Path, arguments: argparse.Namespace, right: Mapping[str, bytes], wrong: Sequence[Mapping[str, bytes]]
 ) -> dict[peers.Peer, peers.Class]:
     """The other tools that can be had here, and what they grade."""
     from harness.course import course_root, read_course

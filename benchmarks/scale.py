@@ -2,11 +2,11 @@
 
     python benchmarks/scale.py [--submissions N] [--jobs N]
 
-Three claims: the last tenth takes as long a submission as the second (the first starts the judges), within 10 %;
-the memory of the parent stays flat, within 50 MiB; a second run, which finds everything done, takes less than 5 ms a
-submission (what the command takes on a class of one is taken off).
+Claims: the last tenth takes as long a submission as the second (the first starts the judges), within 10 %; the memory
+of the parent stays flat, and that of each judge, within 50 MiB; a second run, which finds everything done, takes less
+than 5 ms a submission (what the command takes on a class of one is taken off).
 
-The submissions cover one exercise of the course, so that 2,000 (the default) take minutes.
+The course is cut down to one exercise, `heads`, so that 2,000 submissions (the default) take minutes.
 
 Exit status 0: the claims hold; 1: one does not; 2: a command failed.
 """
@@ -14,6 +14,7 @@ Exit status 0: the claims hold; 1: one does not; 2: a command failed.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,8 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+from benchmarks.batch import make_course  # noqa: E402 - after the path
 
 MOST_DRIFT = 1.10  # last tenth against the first
 MOST_MIB = 50.0
@@ -38,10 +41,11 @@ def main() -> int:
     if arguments.submissions < 20:
         parser.error("a tenth of fewer than 20 submissions says nothing")
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["HEADCHECK_COURSE"] = str(make_course(Path(folder, "course"), "heads"))
         submissions, results = make_class(Path(folder, "class"), arguments.submissions), Path(folder, "results")
         command = [sys.executable, "grade.py", "batch", str(submissions), "--out", str(results), "--jobs",
                    str(arguments.jobs)]  # fmt: skip
-        moments, growth = watched(command, arguments.submissions)
+        moments, growth, judges = watched(command, arguments.submissions)
         again = seconds([*command, "--quiet"])
         one = make_class(Path(folder, "one"), 1)
         single = [sys.executable, "grade.py", "batch", str(one), "--out", str(Path(folder, "r1")), "--quiet"]
@@ -54,31 +58,32 @@ def main() -> int:
     return 0 if all([
         verdict("last tenth against the second (the first starts the judges)", last / first, MOST_DRIFT, " times"),
         verdict("memory of the parent, from the first tenth to the end", growth, MOST_MIB, " MiB"),
+        verdict("memory of its judges, each", judges / arguments.jobs, MOST_MIB, " MiB"),
         verdict("a run that finds everything done", 1000 * (again - alone) / arguments.submissions, MOST_MS,
                 " ms a submission"),
     ]) else 1  # fmt: skip
 
 
 def make_class(folder: Path, count: int) -> Path:
-    """Answers to the exercise `heads`, each with a line of its own; every tenth with a known mistake."""
+    """Answers to the exercise `heads`, in all ways that are accepted; every tenth has a known mistake."""
     from harness.authoring import prove
     from harness.course import read_course
 
-    cases = [case for case in prove.cases(read_course()) if case.exercise == "heads"]
-    right = next(case.files for case in cases if case.kind == "reference")
+    cases = prove.cases(read_course())
+    right = [case.files for case in cases if case.kind in ("reference", "accepted")]
     wrong = [case.files for case in cases if case.kind == "misconception"]
     for number in range(count):
-        files = wrong[number * 7 % len(wrong)] if number % 10 == 9 else right
+        files = wrong[number * 7 % len(wrong)] if number % 10 == 9 else right[number % len(right)]
         own = folder / f"s{number:05}"
         own.mkdir(parents=True)
         (own / "gpt.py").write_bytes(files["gpt.py"] + f"\n# {number}\n".encode())
     return folder
 
 
-def watched(command: list[str], count: int) -> tuple[list[float], float]:
-    """When each result was told, and by how many MiB the parent grew after the first tenth."""
+def watched(command: list[str], count: int) -> tuple[list[float], float, float]:
+    """When each result was told, and by how many MiB the parent and its judges grew after the first tenth."""
     moments: list[float] = []
-    before = after = 0.0
+    before = after = (0.0, 0.0)
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
                           encoding="utf-8") as process:  # fmt: skip
         parent = psutil.Process(process.pid)
@@ -88,13 +93,20 @@ def watched(command: list[str], count: int) -> tuple[list[float], float]:
                 continue
             moments.append(time.perf_counter())
             if len(moments) == max(1, count // 10):
-                before = parent.memory_info().rss / 2**20
-            elif len(moments) > count // 10 and len(moments) % 20 == 0:
-                after = max(after, parent.memory_info().rss / 2**20)
+                before = mebibytes(parent)
+            elif len(moments) > count // 10 and len(moments) % 20 == 0 and len(moments) < count:
+                after = tuple(map(max, after, mebibytes(parent)))  # type: ignore[assignment]
     if process.returncode != 0 or len(moments) != count:
         print(f"{' '.join(command)} ended with status {process.returncode}, {len(moments)} results.", file=sys.stderr)
         sys.exit(2)
-    return moments, max(0.0, after - before)
+    grown = [max(0.0, late - early) for early, late in zip(before, after, strict=True)]
+    return moments, grown[0], grown[1]
+
+
+def mebibytes(parent: psutil.Process) -> tuple[float, float]:
+    """Resident memory of the parent, and of the judges that it has started."""
+    judges = [child for child in parent.children() if "harness.judge" in child.cmdline()]
+    return parent.memory_info().rss / 2**20, sum(judge.memory_info().rss for judge in judges) / 2**20
 
 
 def seconds(command: list[str]) -> float:

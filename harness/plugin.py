@@ -92,6 +92,9 @@ class GradingPlugin:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        if call.excinfo is not None and isinstance(call.excinfo.value, Stop):
+            # Nobody reads where in the grader a foreseen ending was raised, and telling it takes milliseconds.
+            call.excinfo.traceback = type(call.excinfo.traceback)([])
         report = yield
         info = info_of(item)
         self.output[info.id] = self.output.get(info.id, "") + self.bench.output()

@@ -274,7 +274,7 @@ def run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], root: Pat
         KeyboardInterrupt: the user stopped it.
     """
     broken = _Broken()
-    arguments = ["-q", "-s", "--tb=short", f"--rootdir={root}", f"--confcutdir={root / 'graders'}", "-c",
+    arguments = ["-q", "-s", "--tb=native", f"--rootdir={root}", f"--confcutdir={root / 'graders'}", "-c",
                  str(ROOT / "pyproject.toml"), "-o", "addopts=", "--import-mode=importlib",
                  "-p", "pytest_jsonreport.plugin", "--json-report-file=none",
                  "--json-report-omit", "log", "streams", "keywords", "collectors"]  # fmt: skip
