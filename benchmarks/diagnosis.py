@@ -33,6 +33,7 @@ from harness.bench import Bench  # noqa: E402
 from harness.course import Course, read_course  # noqa: E402
 from harness.outcome import Status  # noqa: E402
 from harness.report import Report  # noqa: E402
+from harness.running import run_pytest  # noqa: E402
 from harness.submission import Submission  # noqa: E402
 
 MOST_MILLISECONDS = 100.0  # CPU a failing check
@@ -85,7 +86,7 @@ def judge(course: Course, cases: Sequence[prove.Case]) -> list[float]:
             bench = Bench(Submission(case.id, case.files), course, None, None, course.seed)
             yield session.Job(bench, tuple(item for item in course.exercise if item.id == case.exercise), deliver)
 
-    session.run_pytest(Timed(jobs(), spent), course.exercise, course.root)
+    run_pytest(Timed(jobs(), spent), course.exercise, course.root)
     return [1000 * seconds / count for seconds, count in zip(spent, failing, strict=True)]
 
 

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import gc
-import io
 import itertools
-import os
-import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -20,30 +16,25 @@ from typing import Any
 
 import pytest
 import pytest_jsonreport.plugin  # type: ignore[import-untyped]
-import torch
 
-from harness import VERSION, diagnosis, files, lanes, report
+from harness import diagnosis, lanes
 from harness.authoring import recording
 from harness.bench import Bench, reference_modules
 from harness.course import ROOT, Course, Exercise
 from harness.diagnosis import Footprint, asks_student, judges_files, record_check
 from harness.dialogues import Dialogues, Listener, digest_of
 from harness.grading import CheckInfo
-from harness.messages import message
 from harness.mistakes import Listed, Mistakes, Shelf
 from harness.notebook import snippets
 from harness.oracle import Recording, ReplayLink
 from harness.outcome import Status
 from harness.plugin import GradingPlugin, info_of
 from harness.problem import Problem
-from harness.report import CheckResult, ExerciseResult, Report, Text, as_text
-from harness.submission import Submission
+from harness.report import CourseInfo, ExerciseResult, Report
+from harness.reporting import course_of, exercise_of, report_of, result_of
+from harness.running import Recorder, run_pytest
 from harness.worker.client import WorkerLink
 from harness.worker.launch import Launcher
-
-# pytest plugins that graders do not need: each costs time in a process that holds torch.
-_WITHOUT = ("cacheprovider", "doctest", "faulthandler", "junitxml", "logging", "pastebin", "stepwise",
-            "threadexception", "unraisableexception", "warnings", "debugging", "setuponly", "setupplan")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -105,16 +96,6 @@ def collect(course: Course) -> list[CheckInfo]:
     return plugin.checks
 
 
-class _Recorder(pytest_jsonreport.plugin.JSONReport):  # type: ignore[misc]
-    """pytest-json-report's record of one round.
-
-    What it does once a session is left out: declaring hooks (`Rounds` does) and signing up to be removed at the end.
-    """
-
-    pytest_addhooks = None
-    pytest_configure = None
-
-
 class Rounds(GradingPlugin):
     """Runs the collected checks once for each job."""
 
@@ -125,6 +106,7 @@ class Rounds(GradingPlugin):
         self.dialogues = Dialogues()
         self.listeners: dict[str, Listener] = {}
         self.known: dict[str, float] = {}  # checks that pass by a known dialogue, and the seconds that took
+        self.course_info: CourseInfo | None = None
         self.diagnosis: diagnosis.Diagnosis | None = None  # made when something has failed
 
     def pytest_addhooks(self, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -154,7 +136,7 @@ class Rounds(GradingPlugin):
     def _round(self, session: pytest.Session, job: Job, items: list[pytest.Item]) -> Report:
         began, started = time.monotonic(), datetime.datetime.now().astimezone()
         config = session.config
-        recorder = _Recorder(config)
+        recorder = Recorder(config)
         config.pluginmanager.register(recorder)
         try:
             recorder.pytest_sessionstart(session)
@@ -165,19 +147,22 @@ class Rounds(GradingPlugin):
             if reporter is not None:
                 reporter.stats.clear()  # it would keep every test of every submission
         tests = {test["metadata"]["check"]: test for test in recorded if "metadata" in test}
-        results = [_result(info, self, tests.get(info.id)) for info in map(info_of, items)]
+        results = [result_of(info, self, tests.get(info.id), self.known.get(info.id)) for info in map(info_of, items)]
         for result in results:
             if result.status is Status.PASSED and result.id in self.listeners:
                 self.dialogues.add(result.id, job.bench.seed, self.listeners[result.id].said)
-        grouped = [_exercise(exercise, results) for exercise in job.exercises]
+        grouped = [exercise_of(exercise, results) for exercise in job.exercises]
         if any(result.status is not Status.PASSED for result in results) and not job.only:
             self._diagnose(grouped, job.bench, session.items)
-        made = _report(job, grouped, started.isoformat(timespec="seconds"), time.monotonic() - began)
+        if self.course_info is None:  # of the files as they were when the graders were collected, or hardly later
+            self.course_info = course_of(job.bench.course)
+        seconds = time.monotonic() - began
+        made = report_of(job.bench, self.course_info, grouped, started.isoformat(timespec="seconds"), seconds)
         snippets.fit(made, job.bench.course.root)
         return made
 
     def _run(
-        self, session: pytest.Session, job: Job, items: list[pytest.Item], recorder: _Recorder
+        self, session: pytest.Session, job: Job, items: list[pytest.Item], recorder: Recorder
     ) -> list[dict[str, Any]]:
         """Run checks; pytest-json-report's record of each."""
         grouped = [list(group) for _, group in itertools.groupby(items, lambda item: info_of(item).exercise)]
@@ -264,163 +249,3 @@ class Rounds(GradingPlugin):
         checks = [check.id for exercise in grouped for check in exercise.checks]
         footprints = {id: Footprint(self.ended.get(id), self.seen.get(id, [])) for id in checks}
         diagnosis.tell(self.diagnosis, grouped, footprints, bench)
-
-
-def run_pytest(plugin: GradingPlugin, exercises: tuple[Exercise, ...], root: Path, *more: str) -> None:
-    """Run pytest over the graders of `exercises` with `plugin`, which does the judging.
-
-    Raises:
-        Problem: the graders cannot be run.
-        KeyboardInterrupt: the user stopped it.
-    """
-    broken = _Broken()
-    arguments = ["-q", "-s", "--tb=native", f"--rootdir={root}", f"--confcutdir={root / 'graders'}", "-c",
-                 str(ROOT / "pyproject.toml"), "-o", "addopts=", "--import-mode=importlib",
-                 "-p", "pytest_jsonreport.plugin", "--json-report-file=none",
-                 "--json-report-omit", "log", "streams", "keywords", "collectors"]  # fmt: skip
-    arguments += [word for name in _WITHOUT for word in ("-p", f"no:{name}")]
-    paths = [str(root / "graders" / exercise.grader) for exercise in exercises]
-    shown = io.StringIO()
-    gc.freeze()  # pytest collects garbage several times; over torch's heap that takes longer than the checks
-    with _quiet_environment(), contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
-        code = pytest.main([*arguments, *more, "--", *paths], plugins=[plugin, broken])
-    if broken.text:
-        raise Problem("The graders could not be run.", broken.text[-4000:])
-    if code == pytest.ExitCode.INTERRUPTED:
-        raise KeyboardInterrupt
-    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        raise Problem("The graders could not be run.", shown.getvalue()[-4000:])
-
-
-class _Broken:
-    """What pytest said of grader files that it could not collect."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self.text += f"{report.longreprtext}\n"
-
-
-@contextlib.contextmanager
-def _quiet_environment() -> Iterator[None]:
-    """pytest obeys variables of the environment; grades must not."""
-    ours = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
-    before = {name: os.environ.get(name) for name in ours}
-    os.environ.update(ours)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def _result(info: CheckInfo, plugin: Rounds, test: dict[str, Any] | None) -> CheckResult:
-    """A check's result. It passed only if pytest recorded every stage, and each passed, or it was answered as then."""
-    stages = [(test or {}).get(stage, {}) for stage in ("setup", "call", "teardown")]
-    ended = plugin.ended.get(info.id)
-    result = CheckResult(
-        id=info.id,
-        title=info.title,
-        status=Status.GRADER_ERROR,
-        points=0,
-        possible=info.points,
-        hidden=info.id in plugin.bench.course.hidden,
-        reproduce=info.reproduce,
-        output=plugin.output.get(info.id, ""),
-        seconds=round(sum(stage.get("duration", 0.0) for stage in stages), 4),
-    )
-    if info.id in plugin.known:
-        result.status, result.points = Status.PASSED, info.points
-        result.seconds = round(plugin.known[info.id], 4)
-    elif ended is not None:
-        result.status = ended.status
-        result.message = as_text(ended.message)
-        result.evidence, result.trace, result.detail = ended.evidence, list(ended.trace), ended.detail
-        if ended.status is Status.FAILED:
-            result.hint = as_text(ended.hint) if ended.hint else Text(f"{info.id}.hint", info.hint)
-            result.misconception = ended.mistake
-    elif test is not None and test["outcome"] == "passed" and all(s.get("outcome") == "passed" for s in stages):
-        result.status, result.points = Status.PASSED, info.points
-    else:
-        result.message = as_text(message("grader-error.lost"))
-    return result
-
-
-def _report(job: Job, grouped: list[ExerciseResult], started: str, seconds: float) -> Report:
-    bench = job.bench
-    adjustments = _follow_through(grouped) if bench.course.follow_through else []
-    return Report(
-        submission=_submission(bench.submission),
-        course=_course(bench.course),
-        environment=report.Environment(
-            headcheck=VERSION,
-            python=platform.python_version(),
-            torch=str(torch.__version__),
-            platform=platform.platform(),
-            isolation="none" if bench.launcher is None else bench.launcher.isolation,
-            start_method="none" if bench.launcher is None else bench.launcher.method,
-        ),
-        seed=bench.seed,
-        score=report.total(grouped, adjustments),
-        adjustments=adjustments,
-        review=any(check.status is Status.GRADER_ERROR for exercise in grouped for check in exercise.checks),
-        exercises=grouped,
-        started=started,
-        seconds=round(seconds, 3),
-    )
-
-
-def _follow_through(grouped: list[ExerciseResult]) -> list[report.Adjustment]:
-    """The points of checks that failed only because of an earlier mistake, given back where all can see it."""
-    checks = {check.id: check for exercise in grouped for check in exercise.checks}
-    return [
-        report.Adjustment(
-            kind="follow-through",
-            points=check.possible,
-            reason=_given_back(check, checks[check.caused_by]),
-            check=check.id,
-        )
-        for check in checks.values()
-        if check.caused_by and check.status is Status.FAILED and check.possible
-    ]
-
-
-def _given_back(check: CheckResult, cause: CheckResult) -> Text:
-    """Why its points are given back. Parameters that are ids are shown as titles, in any language."""
-    said = message("follow-through", check=check.title, cause=cause.title)
-    return Text(said.id, said.render(), {"check": check.id, "cause": cause.id})
-
-
-def _exercise(exercise: Exercise, results: list[CheckResult]) -> ExerciseResult:
-    checks = [result for result in results if result.id.partition(".")[0] == exercise.id]
-    return ExerciseResult(
-        id=exercise.id,
-        title=exercise.title,
-        bonus=exercise.bonus,
-        earned=report.points(check.points for check in checks),
-        possible=report.points(check.possible for check in checks),
-        checks=checks,
-    )
-
-
-def _submission(submission: Submission) -> report.SubmissionInfo:
-    return report.SubmissionInfo(
-        name=submission.name,
-        digest=submission.digest,
-        files=submission.file_digests(),
-        notes=[as_text(note) for note in submission.notes],
-    )
-
-
-def _course(course: Course) -> report.CourseInfo:
-    return report.CourseInfo(
-        id=course.id,
-        title=course.title,
-        graders=files.digest(files.read_sources(course.root / "graders")),
-        reference=files.digest(files.read_sources(course.root / "reference")),
-    )

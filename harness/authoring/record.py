@@ -11,7 +11,8 @@ from harness.course import Course
 from harness.diagnosis import Diagnosis
 from harness.mistakes import Listed, candidates
 from harness.oracle import ReplayLink
-from harness.session import Rounds, run_pytest
+from harness.running import run_pytest
+from harness.session import Rounds
 from harness.submission import Submission
 
 
