@@ -18,6 +18,7 @@ from harness.worker.client import WorkerLink
 from harness.worker.protocol import Reply, Request
 
 _MOST = 64  # dialogues kept of a check: memory must not grow with the class
+_NO_ANSWER = b""  # in place of a digest: the worker was stopped, or there was none
 
 
 class _Turn:
@@ -44,10 +45,11 @@ class Dialogues:
         Args:
             check: its id.
             seed: of the run.
-            said: encoded requests, each with the digest of its encoded reply.
+            said: encoded requests, each with the digest of its encoded reply. If one was not replied to, nothing is
+                remembered.
         """
-        key = (check, seed)
-        if self._count.get(key, 0) == _MOST:
+        key, said = (check, seed), list(said)
+        if self._count.get(key, 0) == _MOST or any(answer == _NO_ANSWER for _, answer in said):
             return
         turn, new = self._first.setdefault(key, _Turn()), False
         for frame, answer in said:
@@ -97,7 +99,7 @@ class Listener:
             except (Stop, RuntimeError) as error:  # no worker could be made, it is gone, or it broke a rule
                 answer = error
             self._heard.append(answer)
-            digest = b"" if isinstance(answer, Exception) else digest_of(answer)
+            digest = _NO_ANSWER if isinstance(answer, Exception) else digest_of(answer)
             self.said.append((turn.frame, digest))
             turn = turn.then.get(digest)
         return turn is not None and turn.passed
@@ -113,8 +115,9 @@ class Listener:
             if isinstance(heard, Exception):
                 raise heard
         else:
+            self.said.append((frame, _NO_ANSWER))
             heard = self.link.exchange(request, frame)
-            self.said.append((frame, digest_of(heard)))
+            self.said[-1] = (frame, digest_of(heard))
         return self.link.read(request, heard)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -88,6 +89,21 @@ def test_what_stops_the_rehearsal_stops_the_check() -> None:
     with pytest.raises(Stop) as caught:
         listener.perform(ASKED[1])
     assert caught.value is stop
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_what_was_not_answered_is_no_dialogue(ahead: bool) -> None:
+    dialogues, stop = Dialogues(), Stop(Status.TIMEOUT, Message("timeout", "too long", {}))
+    if ahead:
+        dialogues.add("toy.adds", 7, said(None, 1, 2))
+    listener = listen(dialogues, Student(None, stop, 2))
+    listener.rehearse()
+    for request in ASKED:
+        with contextlib.suppress(Stop):  # a check that goes on all the same
+            listener.perform(request)
+    dialogues.add("toy.adds", 7, listener.said)
+    for other in (Student(None, stop, 2), Student(None, 2, 2)):
+        assert not listen(dialogues, other).rehearse()
 
 
 def test_a_check_that_is_no_function_of_its_answers_is_found_out() -> None:
