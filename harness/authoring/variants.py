@@ -177,7 +177,7 @@ def _shim(function: Replacement, where: str) -> CodeType:
 
 def has_conventions(folder: Path, exercise: str) -> bool:
     """Whether a variant of an exercise may have a `convention`: looked up in the text, without parsing it."""
-    return any("convention" in path.read_text(encoding="utf-8") for path in folder.glob(f"{exercise}.py"))
+    return any(_CONVENTION.search(path.read_text(encoding="utf-8")) for path in folder.glob(f"{exercise}.py"))
 
 
 def load_variants(folder: Path, exercise: str = "*", without: Container[str] = ()) -> list[Variant]:
@@ -214,6 +214,8 @@ def _read(path: Path, kind: Kind, without: Container[str]) -> list[Variant]:
         raise VariantError(f"{name}:{error.lineno}: not Python: {error.msg}") from error
     return _of_classes(tree, text, kind, path.stem, name)
 
+
+_CONVENTION = re.compile(r"^[^\S\n]+convention\b\s*=", re.M)
 
 # From the margin to the next class there, or to the end. Without an id it is no match, and stays.
 _CLASS = re.compile(r'^class \w(?:(?!^class ).)*?^    id = "(?P<id>[^"\n]*)"(?:(?!^class ).)*', re.M | re.S)
