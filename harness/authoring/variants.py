@@ -233,8 +233,8 @@ def _variant(
 ) -> Variant:
     fields = _fields(node, where)
     module, _, owner = fields.get("of", "").partition(".")
-    called = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} if shared else set()
-    functions = (*_functions(node.body, lines, owner), *(helper for helper in shared if helper.name in called))
+    own = _functions(node.body, lines, owner)
+    functions = (*own, *(helper for helper in shared if any(_mentions(f.source, helper.name) for f in own)))
     title = ast.get_docstring(node) or ""
     wanted = ["id", "of", "source", *(["hint"] if kind == "misconception" else [])]
     missing = [name for name in wanted if not fields.get(name)]
@@ -251,6 +251,11 @@ def _variant(
         fields["id"], exercise, kind, title, fields["source"], hint, module, functions, imports, where,
         fields.get("convention", ""),
     )  # fmt: skip
+
+
+def _mentions(source: str, name: str) -> bool:
+    """Whether the code has this name. Where only its text has it, it is parsed; that takes longer than all the rest."""
+    return name in source and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(ast.parse(source)))
 
 
 def _fields(node: ast.ClassDef, where: str) -> dict[str, str]:
