@@ -26,6 +26,7 @@ from harness.observe import Mismatch, alike, observing
 from harness.oracle import Modules, Recording, RecordingLink, ReplayLink
 from harness.outcome import Status
 from harness.plugin import Ended, explain, info_of
+from harness.remembering import Remembering
 from harness.report import CheckResult, ExerciseResult, Text
 from harness.worker import objects
 from harness.worker.client import Link, LocalLink
@@ -73,14 +74,6 @@ class Footprint:
         return all(map(alike, seen, self.seen))
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """What the reference's own run of a check tells: a bench for further runs, and the functions that it called."""
-
-    bench: Bench
-    called: touched.Called
-
-
 class Diagnosis:
     """Finds the mistake behind failing checks.
 
@@ -95,7 +88,8 @@ class Diagnosis:
         self.modules = modules
         self.tests = {info_of(item).id: item for item in items}
         self.footprints: dict[tuple[Candidate, str, int], Footprint] = {}
-        self.trials: dict[tuple[str, int], _Trial] = {}
+        self.called: dict[tuple[str, int], touched.Called] = {}  # by the reference's own run of a check
+        self.memory: Remembering | None = None
 
     def name(
         self,
@@ -147,11 +141,10 @@ class Diagnosis:
         modules = self._loaded(bench, check)
         for variant in (candidate.mistake, *([candidate.form] if candidate.form else [])):
             self.modules.load(variant.module)
-        if candidate.fails is None or check not in candidate.fails:
-            trial = self._trial(check, bench)
-            if not candidate.can_show(modules, trial.called):
-                return Footprint(None, [])
-            bench = trial.bench
+        bench = self._asking_once(bench)
+        is_known_to_fail = candidate.fails is not None and check in candidate.fails
+        if not is_known_to_fail and not candidate.can_show(modules, self._called(check, bench)):
+            return Footprint(None, [])
         link = LocalLink(objects.Objects(self.modules.load))
         seen: list[object] = []
         try:
@@ -179,19 +172,23 @@ class Diagnosis:
             for name in self.modules.loaded.keys() - before:
                 del self.modules.loaded[name]
 
-    def _trial(self, check: str, bench: Bench) -> _Trial:
-        """What the reference's own run of a check tells, for all candidates that are tried on it."""
+    def _asking_once(self, bench: Bench) -> Bench:
+        """The same bench, with an oracle that knows what it was asked by the candidates before: they ask the same."""
+        if isinstance(bench.oracle, ReplayLink):
+            return bench
+        if self.memory is None:
+            self.memory = Remembering(bench.oracle)
+        self.memory.link = bench.oracle
+        return Bench(bench.submission, bench.course, None, self.memory, bench.seed)
+
+    def _called(self, check: str, bench: Bench) -> touched.Called:
+        """The functions that a check calls of the reference: the same for all candidates that are tried on it."""
         key = (check, bench.seed)
-        if key not in self.trials:
-            recording = Recording(bench.seed)
+        if key not in self.called:
             with touched.calls() as called:
-                ended = record_check(self.tests[check], bench, recording, self.modules)
-            # Every candidate asks the oracle the same.
-            known = ended is None and not isinstance(bench.oracle, ReplayLink)
-            oracle = ReplayLink(recording) if known else bench.oracle
-            again = Bench(bench.submission, bench.course, None, oracle, bench.seed)
-            self.trials[key] = _Trial(again, called)
-        return self.trials[key]
+                run_check(self.tests[check], bench, LocalLink(objects.Objects(self.modules.load)))
+            self.called[key] = called
+        return self.called[key]
 
 
 def _unlikely(

@@ -10,7 +10,7 @@ import pytest
 
 from harness import session
 from harness.authoring import fails
-from harness.authoring.variants import VariantError, load_variants
+from harness.authoring.variants import VariantError, has_conventions, load_variants
 from harness.batch.keys import basis
 from harness.bench import Bench
 from harness.course import read_course
@@ -120,6 +120,14 @@ def test_in_another_convention_a_mistake_may_fail_anything(tmp_path: Path) -> No
 
     assert found("e.a") == [("e.one", ""), ("e.two", ""), ("e.one", "e.form")]
     assert found("e.b") == [("e.one", "e.form")]
+
+
+def test_a_convention_is_a_field_not_a_word(tmp_path: Path) -> None:
+    (tmp_path / "e.py").write_text('"""Every convention counts."""\n\nclass A:\n    id = "e.a"\n', encoding="utf-8")
+    assert not has_conventions(tmp_path, "e")
+    assert not has_conventions(tmp_path, "f")
+    (tmp_path / "f.py").write_text('class A:\n    id = "f.a"\n    convention = "c"\n', encoding="utf-8")
+    assert has_conventions(tmp_path, "f")
 
 
 # Variants that are left out

@@ -203,7 +203,7 @@ def test_a_function_at_the_top_of_the_file_goes_to_the_variants_that_call_it(tmp
     fields = '"""Does."""\n    of = "m"\n    source = "own"'
     variant = f'class {{}}:\n    {fields}\n    id = "e.{{}}"\n\n    def f(x):\n        return {{}}\n'
     shared = "def halved(x):\n    return x / 2\n\n\n"
-    classes = [variant.format("A", "a", "halved(x)"), variant.format("B", "b", "x")]
+    classes = [variant.format("A", "a", "halved(x)"), variant.format("B", "b", "x  # not halved")]
     (folder / "e.py").write_text(shared + "\n\n".join(classes), encoding="utf-8")
     calls, alone = load_variants(folder)
     assert [function.name for function in calls.functions] == ["f", "halved"]

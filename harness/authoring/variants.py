@@ -177,7 +177,7 @@ def _shim(function: Replacement, where: str) -> CodeType:
 
 def has_conventions(folder: Path, exercise: str) -> bool:
     """Whether a variant of an exercise may have a `convention`: looked up in the text, without parsing it."""
-    return any("convention" in path.read_text(encoding="utf-8") for path in folder.glob(f"{exercise}.py"))
+    return any(_CONVENTION.search(path.read_text(encoding="utf-8")) for path in folder.glob(f"{exercise}.py"))
 
 
 def load_variants(folder: Path, exercise: str = "*", without: Container[str] = ()) -> list[Variant]:
@@ -215,6 +215,8 @@ def _read(path: Path, kind: Kind, without: Container[str]) -> list[Variant]:
     return _of_classes(tree, text, kind, path.stem, name)
 
 
+_CONVENTION = re.compile(r"^[^\S\n]+convention\b\s*=", re.M)
+
 # From the margin to the next class there, or to the end. Without an id it is no match, and stays.
 _CLASS = re.compile(r'^class \w(?:(?!^class ).)*?^    id = "(?P<id>[^"\n]*)"(?:(?!^class ).)*', re.M | re.S)
 
@@ -231,8 +233,8 @@ def _variant(
 ) -> Variant:
     fields = _fields(node, where)
     module, _, owner = fields.get("of", "").partition(".")
-    called = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} if shared else set()
-    functions = (*_functions(node.body, lines, owner), *(helper for helper in shared if helper.name in called))
+    own = _functions(node.body, lines, owner)
+    functions = (*own, *(helper for helper in shared if any(_mentions(f.source, helper.name) for f in own)))
     title = ast.get_docstring(node) or ""
     wanted = ["id", "of", "source", *(["hint"] if kind == "misconception" else [])]
     missing = [name for name in wanted if not fields.get(name)]
@@ -249,6 +251,11 @@ def _variant(
         fields["id"], exercise, kind, title, fields["source"], hint, module, functions, imports, where,
         fields.get("convention", ""),
     )  # fmt: skip
+
+
+def _mentions(source: str, name: str) -> bool:
+    """Whether the code has this name. Where only its text has it, it is parsed; that takes longer than all the rest."""
+    return name in source and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(ast.parse(source)))
 
 
 def _fields(node: ast.ClassDef, where: str) -> dict[str, str]:
