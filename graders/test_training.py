@@ -25,7 +25,7 @@ RUNS = 1e-6  # two runs with the same settings give the same bits; a setting tha
 CHANGES = 1e-5
 RATE = 1e-2
 FALLS = 0.38  # of the loss at the start; see test_learns
-SIZES = {"vocab_size": 11, "block_size": 4, "n_layer": 1, "n_head": 2, "n_embd": 8}
+SIZES = {"vocab_size": 11, "block_size": 4, "n_layer": 2, "n_head": 2, "n_embd": 8}
 SMALL = {"n_layer": 1, "n_embd": 8, "block_size": 8, "batch_size": 4, "dropout": 0.0, "learning_rate": RATE}
 MEASURED = ("training_loss", "validation_loss", "best_validation_loss")
 
