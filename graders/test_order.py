@@ -3,7 +3,8 @@
 Two kinds of checks. What a function does is compared with the student's own model, so that a slip in attention, which
 `heads` has judged, costs nothing twice; since without one that model gives what the reference gives, it is asked only
 where the answer is not the reference's. What the experiment shows is judged with the reference's weights in the
-student's model. No check asks which of two figures is larger where chance decides.
+student's model. No check asks which of two figures is larger where chance decides. The two texts whose difference is
+measured are chosen by the reference's logits, so that no wrong formula is right by chance (`telling`).
 
 Models are what costs here: one serves as many comparisons as it can, and loses its last blocks or the rows of its
 table on the way.
