@@ -1,13 +1,19 @@
 """Does attention see the order of the characters? `order_difference`, `without_positions`, `order_table`.
 
 Two kinds of checks. What a function does is compared with the student's own model, so that a slip in attention, which
-`heads` has judged, costs nothing twice. What the experiment shows is judged with the reference's weights in the
-student's model. No check asks which of two figures is larger where chance decides.
+`heads` has judged, costs nothing twice; since without one that model gives what the reference gives, it is asked only
+where the answer is not the reference's. What the experiment shows is judged with the reference's weights in the
+student's model. No check asks which of two figures is larger where chance decides. The two texts whose difference is
+measured are chosen by the reference's logits, so that no wrong formula is right by chance (`telling`).
+
+Models are what costs here: one serves as many comparisons as it can, and loses its last blocks or the rows of its
+table on the way.
 
 Tolerances. Differences are judged relative to the largest logit. Over 4 initialisations, 5 vocabularies, tied and
 untied, one layer without positions gives at most 1e-6 in float32 and 1.5e-15 in float64 for every order of the
 characters; with positions at least 1.0e-3; two or three layers without positions at least 2.2e-3. With the weights
-drawn here, over 60 seeds and all 24 orders: 6e-7, 1e-15, 1.4e-3 and 8.8e-3 (tests/test_tolerances.py measures some).
+drawn here, over 60 seeds and all 24 orders: 4e-7, 1e-15, 1.1e-3 and 6.5e-3 (tests/test_tolerances.py measures some);
+between any two of the orders, 9e-4 with positions and 5e-3 with two layers without; `telling` found two each time.
 """
 
 import itertools
@@ -20,12 +26,15 @@ FIRST, SECOND = "白日依山尽", "山依日白尽"
 POEM = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。"
 CHARACTERS = sorted(set(POEM))  # as CharTokenizer numbers them
 ORDERS = ["".join(four) + FIRST[4] for four in itertools.permutations(FIRST[:4])]
-SOME = (FIRST, SECOND, ORDERS[1])  # the last swaps two neighbours only
+SOME = (SECOND, ORDERS[1])  # the last swaps two neighbours only
+SHORT = ["".join(three) + FIRST[4] for three in itertools.permutations(FIRST[1:4])]
+BLOCK_SIZE, CHANNELS = 16, 32
 
 F64 = 1e-10  # the same formula on logits below 1: 2e-15 measured; the mean for the maximum is wrong by 1e-3
 BLIND = {torch.float32: 1e-5, torch.float64: 1e-12}  # of the largest logit; see above
 SIGHTED = 1e-4
 DEEPER = 5e-4
+ROWS = 1e-6  # of the same row twice, in float32
 CHANGES = 1e-6  # what must change does so by 1e-3 and more in a correct model
 
 
@@ -34,21 +43,37 @@ def encode(*texts):
     return torch.tensor([[CHARACTERS.index(character) for character in text] for text in texts])
 
 
-def build(gpt, n_layer, position="learned"):
+def build(gpt, n_layer):
     config = gpt.GPTConfig(
-        vocab_size=len(CHARACTERS), block_size=16, n_layer=n_layer, n_head=4, n_embd=32, position=position
+        vocab_size=len(CHARACTERS), block_size=BLOCK_SIZE, n_layer=n_layer, n_head=4, n_embd=CHANNELS
     )
     return expect.handle(expect.handle(gpt.GPT, what="GPT")(config), what="GPT(config)")
 
 
-def pair(student, reference, n_layer, position="learned", dtype=torch.float64):
-    """The student's model and the reference's with the same weights, in eval mode."""
-    theirs, ours = build(student.gpt, n_layer, position), build(reference.gpt, n_layer, position)
-    theirs.load_state_dict(ours.state_dict())
-    for model in (theirs, ours):
+def ready(model, dtype):
+    """The model in this dtype and in eval mode."""
+    if dtype != torch.float32:  # as it was built
         model.to(dtype)
-        model.eval()
-    return theirs, ours
+    model.eval()
+    return model
+
+
+def pair(student, reference, n_layer, dtype=torch.float64):
+    """The student's model and the reference's with the same weights, in eval mode."""
+    theirs, ours = build(student.gpt, n_layer), build(reference.gpt, n_layer)
+    theirs.load_state_dict(ours.state_dict())
+    return ready(theirs, dtype), ready(ours, dtype)
+
+
+def drop_block(model):
+    """Takes the last block away: what is left is a model of one layer less."""
+    expect.handle(model.blocks, what="model.blocks").pop(-1)
+
+
+def set_table(model, weight=None):
+    """Puts `weight`, (block_size, C), into the position table; by default zeros, which leave no positions."""
+    weight = torch.zeros(BLOCK_SIZE, CHANNELS) if weight is None else weight
+    expect.handle(model.pos_emb, what="model.pos_emb").load_state_dict({"weight": weight})
 
 
 def logits(model, *texts, what="model(idx)[0]"):
@@ -70,6 +95,14 @@ def own_difference(model, first, second):
     return float((a - b).abs().max())
 
 
+def is_difference(got, theirs, ours, first, second, *, what):
+    """`got` is the difference of the two texts for the student's model, in float64."""
+    expected = own_difference(ours, first, second)
+    if not (isinstance(got, float) and abs(got - expected) <= F64):
+        expected = own_difference(theirs, first, second)
+    expect.number(got, expected, atol=F64, what=what)
+
+
 def measure(student):
     """order_difference of the submission with a tokenizer of its own, as `difference(model, first, second)`."""
     function = expect.handle(student.heads_positions.order_difference, what="order_difference")
@@ -81,6 +114,23 @@ def blinded(student, model):
     """without_positions(model)."""
     function = expect.handle(student.heads_positions.without_positions, what="without_positions")
     return expect.handle(function(model), what="without_positions(model)")
+
+
+def telling(ours, texts=ORDERS):
+    """Two of `texts` between which every wrong formula is wrong, if there are two; the lesson's before others.
+
+    By the reference's logits, the largest difference is below zero, it is at another character than the best guess,
+    and the best guess is the same: no sign, no maximum taken too early and no comparison of best guesses is right by
+    chance.
+    """
+    rows = dict(zip(texts, logits(ours, *texts)[:, -1], strict=True))
+    lesson = (FIRST, SECOND) if SECOND in rows else texts[:2]
+    for first, second in (lesson, lesson[::-1], *itertools.permutations(texts, 2)):
+        a, b = rows[first], rows[second]
+        most = 0.95 * float((a - b).abs().max())
+        if a.argmax() == b.argmax() and max((a - b).max(), abs(a.max() - b.max())) < most:
+            return first, second
+    return lesson
 
 
 def at_least(actual, least, *, what):
@@ -114,18 +164,16 @@ print(order_difference(model, tokenizer, FIRST, SECOND), (a - b).abs().max().ite
 )
 def test_difference(student, reference):
     difference = measure(student)
-    # Both ways round: a maximum without the absolute value is right one way only.
-    for n_layer, texts in ((1, ((FIRST, SECOND), (SECOND, FIRST))), (2, ((FIRST[1:], SECOND[1:]),))):
-        theirs, _ = pair(student, reference, n_layer)
-        for first, second in texts:
-            expected = own_difference(theirs, first, second)
-            what = f"order_difference(model, tokenizer, {first!r}, {second!r}), n_layer={n_layer}"
-            expect.number(difference(theirs, first, second), expected, atol=F64, what=what)
+    theirs, ours = pair(student, reference, 1)
+    for texts in (ORDERS, SHORT):  # of the lesson's length and of another
+        first, second = telling(ours, texts)
+        what = f"order_difference(model, tokenizer, {first!r}, {second!r})"
+        is_difference(difference(theirs, first, second), theirs, ours, first, second, what=what)
 
 
 @check(
     "order.figures",
-    title="order_difference: the reference's figures for 1, 2 and 3 layers, with and without positions",
+    title="order_difference: the reference's figures for 1 and 2 layers, with and without positions",
     points=2,
     hint="With the same weights the same figures must come out. If order.difference passes and this does not, the "
     "model itself differs from the lesson's: look at what the checks of `heads` say of attention.",
@@ -140,14 +188,22 @@ for n_layer in (1, 2, 3):
 def test_figures(student, reference):
     difference = measure(student)
     tokenizer = reference.gpt.CharTokenizer(POEM)
-    for n_layer, position in ((1, "none"), (2, "learned"), (3, "none")):
-        theirs, ours = pair(student, reference, n_layer, position)
-        expected = reference.heads_positions.order_difference(ours, tokenizer, FIRST, SECOND)
-        what = f"order_difference(model, tokenizer, FIRST, SECOND), n_layer={n_layer}, position={position!r}"
-        expect.number(difference(theirs, FIRST, SECOND), expected, atol=F64, what=what)
-        if n_layer == 2:  # the other way round as well, so that a missing absolute value shows on every seed
-            what = f"order_difference(model, tokenizer, SECOND, FIRST), n_layer={n_layer}, position={position!r}"
-            expect.number(difference(theirs, SECOND, FIRST), expected, atol=F64, what=what)
+    models = theirs, ours = pair(student, reference, 2)
+
+    def compare(sizes):
+        first, second = telling(ours)
+        expected = reference.heads_positions.order_difference(ours, tokenizer, first, second)
+        what = f"order_difference(model, tokenizer, {first!r}, {second!r}), {sizes}"
+        expect.number(difference(theirs, first, second), expected, atol=F64, what=what)
+
+    table = ours.state_dict()["pos_emb.weight"]
+    for model in models:
+        set_table(model)
+    compare("n_layer=2, pos_emb.weight = 0")
+    for model in models:
+        set_table(model, table)
+        drop_block(model)
+    compare("n_layer=1")
 
 
 @check(
@@ -164,29 +220,34 @@ print(order_difference(model, tokenizer, FIRST, SECOND), model.training)  # a nu
 )
 def test_mode(student, reference):
     difference = measure(student)
-    theirs, _ = pair(student, reference, 1)
-    expected = own_difference(theirs, FIRST, SECOND)
-    for mode, first, second in ((True, FIRST, SECOND), (False, SECOND, FIRST)):
+    theirs, ours = pair(student, reference, 1)
+    first, second = telling(ours)
+    for mode in (True, False):
         theirs.train(mode)  # without dropout both modes give the same numbers
         what = f"order_difference(model, tokenizer, {first!r}, {second!r}), training={mode}"
+        got = difference(theirs, first, second)
+        after = theirs.training
         with expect.on_the_way("order.difference"):
-            expect.number(difference(theirs, first, second), expected, atol=F64, what=what)
-        expect.equal(theirs.training, mode, what="order_difference(model, tokenizer, FIRST, SECOND); model.training")
+            is_difference(got, theirs, ours, first, second, what=what)
+        expect.equal(after, mode, what=f"order_difference(model, tokenizer, {first!r}, {second!r}); model.training")
 
 
 # without_positions
 
 
-def emptied(student, reference):
-    """A model in float64, the logits for FIRST that it should give without positions, and those with."""
-    theirs, ours = pair(student, reference, 1)
-    state = dict(ours.state_dict())
-    with_positions = logits(theirs, FIRST)
-    theirs.load_state_dict({**state, "pos_emb.weight": torch.zeros_like(state["pos_emb.weight"])})
-    expected = logits(theirs, FIRST)
-    expect.varies(with_positions, expected, by=CHANGES, what="model(idx)[0], pos_emb.weight = 0")
-    theirs.load_state_dict(state)
-    return theirs, expected, with_positions
+def is_emptied(blind, theirs, ours):
+    """`blind` gives the logits for FIRST, in float64, that the student's model gives once its table is empty.
+
+    Empties it, if need be, and the reference's in any case.
+    """
+    set_table(ours)
+    expected = logits(ours, FIRST)
+    if not torch.allclose(blind.double(), expected, rtol=0.0, atol=F64):
+        with_positions = logits(theirs, FIRST)
+        set_table(theirs)
+        expected = logits(theirs, FIRST)
+        expect.varies(with_positions, expected, by=CHANGES, what="model(idx)[0], pos_emb.weight = 0")
+    expect.close(blind, expected, atol=F64, what="without_positions(model)(idx)[0]")
 
 
 @check(
@@ -203,9 +264,9 @@ print((blind.tok_emb.weight - model.tok_emb.weight).abs().max())  # 0
 """,
 )
 def test_without_positions(student, reference):
-    theirs, expected, _ = emptied(student, reference)
-    got = logits(blinded(student, theirs), FIRST, what="without_positions(model)(idx)[0]")
-    expect.close(got, expected, atol=F64, what="without_positions(model)(idx)[0]")
+    theirs, ours = pair(student, reference, 1)
+    blind = logits(blinded(student, theirs), FIRST, what="without_positions(model)(idx)[0]")
+    is_emptied(blind, theirs, ours)
 
 
 @check(
@@ -222,12 +283,18 @@ print(before, model.pos_emb.weight.abs().sum().item())  # the same number twice,
 """,
 )
 def test_untouched(student, reference):
-    theirs, expected, before = emptied(student, reference)
+    theirs, ours = pair(student, reference, 1)
+    before = logits(ours, FIRST)
+    state = ours.state_dict()
     blind = logits(blinded(student, theirs), FIRST, what="without_positions(model)(idx)[0]")
-    with expect.on_the_way("order.without-positions"):
-        expect.close(blind, expected, atol=F64, what="without_positions(model)(idx)[0]")
     after = logits(theirs, FIRST)
-    expect.same(before, after, atol=0.0, what="without_positions(model); model(idx)[0]")
+    with expect.on_the_way("order.without-positions"):
+        is_emptied(blind, theirs, ours)
+    if not torch.allclose(after, before, rtol=0.0, atol=F64):
+        again = build(student.gpt, 1)
+        again.load_state_dict(state)
+        before = logits(ready(again, torch.float64), FIRST)
+    expect.same(before, after, atol=F64, what="without_positions(model); model(idx)[0]")
 
 
 # What the experiment shows
@@ -248,19 +315,20 @@ for text in (SECOND, "日白依山尽", "依山白日尽"):
 )
 def test_blind(student, reference):
     difference = measure(student)
-    for dtype, relative in BLIND.items():
-        theirs, ours = pair(student, reference, 1, dtype=dtype)
-        scale = float(logits(ours, FIRST).abs().max())
-        seen = difference(theirs, FIRST, SECOND)
-        at_least(seen, SIGHTED * scale, what="order_difference(model, tokenizer, FIRST, SECOND), n_layer=1")
-        blind = blinded(student, theirs)
-        name = str(dtype).removeprefix("torch.")
-        what = f"order_difference(without_positions(model), tokenizer, {FIRST!r}, {SECOND!r}), {name}"
-        expect.number(difference(blind, FIRST, SECOND), 0.0, atol=relative * scale, what=what)
-        # All orders at once, through the model alone: it is the model that must not see them.
-        for text, value in zip(ORDERS, differences(blind, ORDERS, "without_positions(model)"), strict=True):
-            what = f"without_positions(model)(idx)[0][:, -1], {FIRST!r} - {text!r}, {name}"
-            expect.number(value, 0.0, atol=relative * scale, what=what)
+    theirs, ours = pair(student, reference, 1, dtype=torch.float32)
+    scale = float(logits(ours, FIRST).abs().max())
+    first, second = telling(ours)
+    seen = difference(theirs, first, second)
+    at_least(seen, SIGHTED * scale, what=f"order_difference(model, tokenizer, {first!r}, {second!r}), n_layer=1")
+    blind = blinded(student, theirs)
+    what = f"order_difference(without_positions(model), tokenizer, {FIRST!r}, {SECOND!r}), float32"
+    expect.number(difference(blind, FIRST, SECOND), 0.0, atol=BLIND[torch.float32] * scale, what=what)
+    # All orders at once, through the model alone: it is the model that must not see them. In float64, where rounding
+    # hides less.
+    blind.to(torch.float64)
+    for text, value in zip(ORDERS, differences(blind, ORDERS, "without_positions(model)"), strict=True):
+        what = f"without_positions(model)(idx)[0][:, -1], {FIRST!r} - {text!r}, float64"
+        expect.number(value, 0.0, atol=BLIND[torch.float64] * scale, what=what)
 
 
 @check(
@@ -282,20 +350,14 @@ def test_sighted(student, reference):
     theirs, ours = pair(student, reference, 1, dtype=torch.float32)
     scale = float(logits(ours, FIRST).abs().max())
     same = BLIND[torch.float32] * scale
-    # A figure that comes from the texts alone proves nothing. With several, both ways round, no other formula agrees
-    # by chance.
-    for first, second in ((FIRST, SECOND), (SECOND, FIRST), (FIRST, ORDERS[9])):
-        expected = own_difference(theirs, first, second)
-        what = f"order_difference(model, tokenizer, {first!r}, {second!r})"
-        expect.number(difference(theirs, first, second), expected, atol=same, what=what)
-    what = f"order_difference(model, tokenizer, {FIRST!r}, {FIRST!r})"
-    expect.number(difference(theirs, FIRST, FIRST), 0.0, atol=same, what=what)
-    for text, value in zip(ORDERS, differences(theirs, ORDERS, "model"), strict=True):
-        what = f"model(idx)[0][:, -1], {FIRST!r} - {text!r}"
-        if text == FIRST:
-            expect.number(value, 0.0, atol=same, what=what)
-        else:
-            at_least(value, SIGHTED * scale, what=what)
+    last = dict(zip(ORDERS, logits(theirs, *ORDERS)[:, -1], strict=True))
+    first, second = telling(ours)  # a figure that comes from the texts alone proves nothing
+    expected = float((last[first] - last[second]).abs().max())
+    what = f"order_difference(model, tokenizer, {first!r}, {second!r})"
+    expect.number(difference(theirs, first, second), expected, atol=same, what=what)
+    for text in ORDERS[1:]:
+        value = float((last[text] - last[FIRST]).abs().max())
+        at_least(value, SIGHTED * scale, what=f"model(idx)[0][:, -1], {FIRST!r} - {text!r}")
 
 
 @check(
@@ -314,24 +376,22 @@ for n_layer in (1, 2, 3):
 )
 def test_deeper(student, reference):
     difference = measure(student)
-    for n_layer in (1, 2, 3):
-        theirs, ours = pair(student, reference, n_layer)
-        scale = float(logits(ours, FIRST).abs().max())
-        blind = blinded(student, theirs)
-        own = f"order_difference(without_positions(model), tokenizer, {FIRST!r}, {SECOND!r}), n_layer={n_layer}"
-        seen = difference(blind, FIRST, SECOND)
-        if n_layer == 1:  # only so that a figure of its own making does not pass; order.blind judges the model
-            expect.number(seen, 0.0, atol=BLIND[torch.float64] * scale, what=own)
-            continue
-        measured = [(SECOND, seen, own)]
-        for text, value in zip(SOME, differences(blind, SOME, "without_positions(model)"), strict=True):
-            what = f"without_positions(model)(idx)[0][:, -1], {FIRST!r} - {text!r}, n_layer={n_layer}"
-            measured.append((text, value, what))
-        for text, value, what in measured:
-            if text == FIRST:
-                expect.number(value, 0.0, atol=BLIND[torch.float64] * scale, what=what)
-            else:
-                at_least(value, DEEPER * scale, what=what)
+    theirs, ours = pair(student, reference, 3, dtype=torch.float32)
+    blind = blinded(student, theirs)
+    scale = float(logits(ours, FIRST).abs().max())
+    # Three layers, two texts: through the model alone.
+    for text, value in zip(SOME, differences(blind, SOME, "without_positions(model)"), strict=True):
+        what = f"without_positions(model)(idx)[0][:, -1], {FIRST!r} - {text!r}, n_layer=3"
+        at_least(value, DEEPER * scale, what=what)
+    for model in (blind, ours):
+        drop_block(model)
+    set_table(ours)
+    first, second = telling(ours)
+    what = f"order_difference(without_positions(model), tokenizer, {first!r}, {second!r}), n_layer="
+    at_least(difference(blind, first, second), DEEPER * scale, what=f"{what}2")
+    drop_block(blind)
+    # Only so that a figure of its own making does not pass; order.blind judges the model.
+    expect.number(difference(blind, first, second), 0.0, atol=BLIND[torch.float32] * scale, what=f"{what}1")
 
 
 @check(
@@ -346,7 +406,7 @@ for row in order_table(seed=7): print(row)  # three rows, for 1, 2 and 3 layers
 print(order_row(3, seed=7))  # the same as the last of them
 """,
 )
-def test_table(student):
+def test_table(student, reference):
     table = expect.handle(student.heads_positions.order_table, what="order_table")
     row_of = expect.handle(student.heads_positions.order_row, what="order_row")
     rows = [
@@ -363,13 +423,17 @@ def test_table(student):
         else:
             at_least(row[1], 5e-4, what=f"{what}[1]")
         at_least(row[2], 1e-4, what=f"{what}[2]")
-    for n_layer in (1, 3):
+    # The same seed gives the same numbers; two threads may sum in another order: float32 rounding, 1e-7.
+    known = reference.heads_positions.order_table(7)
+    values, ours = itertools.chain(*rows), itertools.chain(*known)
+    if all(abs(float(a) - b) <= ROWS for a, b in zip(values, ours, strict=True)):
+        return  # they are the reference's, as weights that are drawn in its order give them
+    for n_layer in (1, 2, 3):
         own = expect.items(row_of(n_layer, 7), 3, what=f"order_row({n_layer}, seed=7)")
         for column in (1, 2):
-            # The same seed gives the same numbers; two threads may sum in another order: float32 rounding, 1e-7.
             expected = expect.real(own[column], what=f"order_row({n_layer}, seed=7)[{column}]")
             what = f"order_table(seed=7)[{n_layer - 1}][{column}]"
-            expect.number(rows[n_layer - 1][column], expected, atol=1e-6, what=what)
+            expect.number(rows[n_layer - 1][column], expected, atol=ROWS, what=what)
     other = expect.items(row_of(1, 8), 3, what="order_row(1, seed=8)")
     changed = expect.real(other[2], what="order_row(1, seed=8)[2]")
     before = expect.real(rows[0][2], what="order_table(seed=7)[0][2]")

@@ -325,12 +325,12 @@ print(y.dtype, (y - apply_rope(x.float(), torch.tensor([0, 4095]))).abs().max())
 def test_dtype(student, draw):
     positions = torch.tensor([0, 1, 300, 4095])
     function = expect.handle(student.rope.apply_rope, what="apply_rope")
+    x = draw.normal(4, 8).clamp(-2, 2).bfloat16().float()  # the same numbers in every dtype
+    exact = turned(student, x, positions)
     for dtype in (torch.float64, F32, torch.bfloat16, torch.float16):
-        x = draw.normal(4, 8).clamp(-2, 2).to(dtype)
-        exact = turned(student, x.float(), positions)
         name = str(dtype).removeprefix("torch.")
         what = f"apply_rope(x.to(torch.{name}), positions)"
-        got = expect.tensor(function(x, positions), x.shape, dtype=dtype, what=what)
+        got = expect.tensor(function(x.to(dtype), positions), x.shape, dtype=dtype, what=what)
         # bfloat16 keeps 8 bits: values below 3 are rounded by up to 8e-3, and up to three times on the way.
         atol = 0.05 if dtype in (torch.bfloat16, torch.float16) else FAR
         expect.same(exact, got.double(), atol=atol, what=f"{what}, float32")
@@ -374,39 +374,40 @@ def attention(module, gpt, n_embd, n_head, rotary_dim=None):
 
 
 def scores(layer, q, k):
-    """(H, T, T): the layer's own scores, where n <= m, read off its output.
+    """(B, H, T, T): the layer's own scores, where n <= m, read off its output.
 
-    Token t is the basis vector e_t, so that the columns of qkv's weight are q, k and v of each token. v is e_t in every
-    head and proj the identity: the output of head h at m is its attention weights. Their logarithms are the scores,
-    but for one constant in each row; that is known because key 0 is zero, and so its score.
+    Each token of the batch is a basis vector of its own, so that the columns of qkv's weight are q, k and v of each
+    token. v is e_t in every head and proj the identity: the output of head h at m is its attention weights. Their
+    logarithms are the scores, but for one constant in each row; that is known because key 0 is zero, and so its score.
 
     Args:
         layer: in float64, of H heads with D channels.
-        q, k: (H, T, D) with T <= D.
+        q, k: (B, H, T, D) with T <= D and B <= H.
     """
-    H, T, D = q.shape
+    B, H, T, D = q.shape
     C = H * D
     k = k.clone()
-    k[:, 0] = 0.0
+    k[:, :, 0] = 0.0
+    v = torch.eye(T, D, dtype=torch.float64).expand(B, H, T, D)
     weight = torch.zeros(3, H, D, C, dtype=torch.float64)
-    weight[0, ..., :T], weight[1, ..., :T] = q.mT, k.mT  # (H, D, T)
-    weight[2, ..., :T] = torch.eye(D, T, dtype=torch.float64)
+    weight[..., : B * T] = torch.stack((q, k, v)).permute(0, 2, 4, 1, 3).flatten(-2)  # (3, H, D, B * T)
     zeros = torch.zeros(3 * C, dtype=torch.float64)
     identity = torch.eye(C, dtype=torch.float64)
     state = {"qkv.weight": weight.view(3 * C, C), "qkv.bias": zeros, "proj.weight": identity, "proj.bias": zeros[:C]}
     layer.load_state_dict(state)
-    y = expect.tensor(layer(identity[None, :T].clone()), (1, T, C), what="forward(x)").double()
-    w = y.view(T, H, D)[..., :T].transpose(0, 1)  # (H, T, T)
+    y = expect.tensor(layer(identity[: B * T].reshape(B, T, C).clone()), (B, T, C), what="forward(x)").double()
+    w = y.view(B, T, H, D)[..., :T].transpose(1, 2)  # (B, H, T, T)
     seen = torch.ones(T, T, dtype=torch.bool).tril()
     what = "forward(x): softmax(q @ k.T)"
-    expect.close(w.sum(-1), torch.ones(H, T, dtype=torch.float64), atol=LENGTHS, what=f"{what}.sum(-1)")
+    expect.close(w.sum(-1), torch.ones(B, H, T, dtype=torch.float64), atol=LENGTHS, what=f"{what}.sum(-1)")
+    values = w[..., seen]
     expect.true(
-        bool((w[:, seen] > 0).all()),
+        bool((values > 0).all()),
         "rope.scores.positive",
         "{what} are not all positive where a position may look.",
         what=what,
         expected="> 0",
-        actual=f"<= 0: {int((w[:, seen] <= 0).sum())} / {w[:, seen].numel()}",
+        actual=f"<= 0: {int((values <= 0).sum())} / {values.numel()}",
     )
     s = torch.where(seen, (w / w[..., :1]).log() * D**0.5, 0.0)
     return expect.tensor(s, what="forward(x): q @ k.T")  # a weight of 1e-320 is as good as 0
@@ -416,12 +417,8 @@ def own_scores(student, H, D, rotary_dim=None):
     """(D, H, D, D): the scores of the basis vector e_i with itself, for each i, at all distances below D."""
     layer = attention(student.rope, student.gpt, H * D, H, rotary_dim)
     layer.to(torch.float64)
-    basis = torch.eye(D, dtype=torch.float64)
-    each = []
-    for i in range(D):
-        x = basis[i].expand(H, D, D)
-        each.append(scores(layer, x, x))
-    return torch.stack(each)
+    basis = torch.eye(D, dtype=torch.float64)[:, None, None].expand(D, H, D, D)
+    return torch.cat([scores(layer, some, some) for some in basis.split(H)])  # as many as there is room for
 
 
 def trace(D, rotary_dim, distances):
@@ -431,8 +428,8 @@ def trace(D, rotary_dim, distances):
 
 
 def at_distances(values):
-    """(H, T, T) -> (H, T - 1): the scores of key 1 with queries at distances 0 ... T - 2."""
-    return values[:, 1:, 1]
+    """(..., T, T) -> (..., T - 1): the scores of key 1 with queries at distances 0 ... T - 2."""
+    return values[..., 1:, 1]
 
 
 @check(
@@ -455,14 +452,14 @@ def test_layer(student, draw):
     layer = attention(student.rope, student.gpt, H * D, H)
     layer.to(torch.float64)
     q, k = draw.normal(H, 1, D, dtype=torch.float64), draw.normal(H, 1, D, dtype=torch.float64)
-    s = scores(layer, q.expand(H, T, D), k.expand(H, T, D))
+    s = scores(layer, q.expand(1, H, T, D), k.expand(1, H, T, D))[0]
     what = "forward(x): q[m] @ k[n]"
     expect.varies(s[:, 1:2, 1].expand(H, T - 2), s[:, 2:, 1], by=CHANGES, what=f"{what}, m - n")
     # |q| |k| is around 8, and cosines in float32 are wrong by 1e-7.
     own = s[:, 1:, 1:].diagonal(dim1=1, dim2=2)  # (H, T - 1)
     expect.close(own, (q * k).sum(-1).expand(H, T - 1), atol=1e-5, what=f"{what}, m == n")
     expect.same(s[:, 1:-1, 1:-1].tril(), s[:, 2:, 2:].tril(), atol=ANGLES, what=f"{what}, m + 1, n + 1")
-    H, D = 2, 6
+    H, D = 3, 6
     turns = at_distances(own_scores(student, H, D).sum(0))  # (H, D - 1)
     expected = trace(D, D, torch.arange(D - 1.0, dtype=torch.float64)).expand(H, D - 1)
     what = "forward(x): e[i, m] @ e[i, n], sum(i), m - n"
@@ -530,9 +527,8 @@ print(layer(torch.randn(1, 5, 12)).shape)  # (1, 5, 12)
 """,
 )
 def test_rotary_dim(student):
-    H, D, R = 2, 6, 4
-    each = own_scores(student, H, D, R)  # (D, H, D, D)
-    turns = torch.stack([at_distances(one) for one in each])  # (D, H, D - 1)
+    H, D, R = 3, 6, 4
+    turns = at_distances(own_scores(student, H, D, R))  # (D, H, D - 1)
     what = "forward(x), rotary_dim=4, D=6: e[i, m] @ e[i, n]"
     expect.varies(turns[:R, :, 0], turns[:R, :, 1], by=CHANGES, what=f"{what}, i < 4, m - n")
     expect.close(turns[R:], torch.ones_like(turns[R:]), atol=1e-5, what=f"{what}, i >= 4")
@@ -597,10 +593,10 @@ def test_sentences(student, reference):
         answer = expect.items(model(idx), 2, what="model(idx)")
         return expect.tensor(answer[0], (*idx.shape, V), what="RotaryGPT(config)(idx)[0]")
 
-    together = logits(texts)
-    alone = torch.cat([logits(text[None]) for text in texts])
-    expect.same(together, alone, atol=LENGTHS, what="RotaryGPT(config)(idx)[0], RotaryGPT(config)(idx[:1])[0]")
-    last, scale = alone[:, -1], float(alone.abs().max())
+    together, alone = logits(texts), logits(texts[1:2])
+    what = "RotaryGPT(config)(idx)[0][1:2], RotaryGPT(config)(idx[1:2])[0]"
+    expect.same(together[1:2], alone, atol=LENGTHS, what=what)
+    last, scale = together[:, -1], float(together.abs().max())
     for other in (1, 2):
         what = "RotaryGPT(config)(idx)[0][:, -1], idx[:, [3, 2, 1, 0, 4]]"
         expect.varies(last[0], last[other], by=SEEN * scale, what=what)

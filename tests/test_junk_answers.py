@@ -132,6 +132,7 @@ FUNCTIONS = [
     for file, functions in files.items()
     for function in functions
 ]
+ONCE = {"order_table"}  # what a check calls a single time: a right answer would be all that it sees
 # What junk may earn: these checks look at what is not spoilt, __init__ or what a step has done to the model.
 RIGHT = {
     "heads": {"heads.parameters", "heads.divides"},
@@ -177,6 +178,8 @@ def test_junk_of_another_kind_at_every_call(
 ) -> None:
     """Answers that change from call to call, from one function only, get past the first comparison of a check."""
     kinds = [kind for kind in KINDS.values() for kind in ("y", kind)]  # each after a right answer
+    if name in ONCE:
+        kinds = kinds[1:]
     checks = graded(command, tmp_path, {file: spoilt(file, [(owner, name)], kinds)}, exercise)
     assert any(check["points"] < check["possible"] for check in checks)
 
