@@ -427,8 +427,7 @@ for T in (1, 2, 15, 16): print(T, layer(torch.randn(1, T, 12)).shape)  # (1, T, 
 )
 def test_lengths(student, reference, draw):
     theirs, ours = pair(student, reference, 12, 3, block_size=16)
-    # Around both ends, and where T is H, D or C.
-    for T in (1, 2, 3, 4, 7, 12, 15, 16):
+    for T in range(1, 17):
         x = draw.normal(2, T, 12, dtype=torch.float64)
         expect.close(theirs(x), ours(x), atol=F64, what=f"forward(x), T={T}")
     theirs, ours = pair(student, reference, 8, 2, block_size=128, dtype=torch.float32)

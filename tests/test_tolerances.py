@@ -148,7 +148,7 @@ def test_orders_are_equal_or_different_by_a_wide_margin(dtype: torch.dtype, roun
                 assert float(apart.max()) < rounding
             else:
                 assert float(apart.min()) > 1e-3
-            model.blocks.pop(-1)  # as the graders make a model of one layer less
+            model.blocks.pop(-1)
 
 
 # Positions (graders/test_positions.py: NEAR 1e-4 up to position 199, FAR 3e-3 up to 4999)
