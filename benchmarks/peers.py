@@ -24,7 +24,7 @@ from typing import Protocol
 
 ROOT = Path(__file__).resolve().parents[1]
 # What the checks themselves need, in the versions that judge here.
-SHARED = ("torch", "numpy", "msgspec", "pytest")
+SHARED = ("torch", "numpy", "msgspec", "pytest", "safetensors")
 PREAMBLE = f"import sys\nsys.path.append({str(ROOT)!r})\nfrom benchmarks import notebook_checks\n"
 
 
