@@ -26,7 +26,8 @@ from harness.worker.protocol import Reply, Request
 def reference_modules(folder: Path = ROOT / "reference") -> Modules:
     """The course's own answers, to be loaded when they are first asked."""
     sources = files.read_sources(folder, ("*.py",))
-    return Modules({name.removesuffix(".py"): text.decode("utf-8") for name, text in sources.items()}, str(folder))
+    texts = {name.removesuffix(".py"): text.decode("utf-8") for name, text in sources.items()}
+    return Modules(texts, str(folder), kept=True)
 
 
 def _oracle(course: Course, seed: int) -> Link:

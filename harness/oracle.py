@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.machinery
+import importlib.util
 import linecache
 import sys
 from collections.abc import Iterator, Mapping
@@ -61,10 +62,12 @@ class Modules:
     Args:
         sources: module name -> source text.
         label: shown as the folder in tracebacks.
+        kept: the sources are those of the files in the folder `label`, and what Python compiles of them may be kept
+            beside them, as an import does.
     """
 
-    def __init__(self, sources: Mapping[str, str], label: str) -> None:
-        self.sources, self.label = sources, label
+    def __init__(self, sources: Mapping[str, str], label: str, *, kept: bool = False) -> None:
+        self.sources, self.label, self.kept = sources, label, kept
         self.loaded: dict[str, ModuleType] = {}
 
     def load(self, name: str) -> ModuleType:
@@ -111,13 +114,32 @@ class Modules:
         module.__file__ = file  # what lies beside a module is found through it
         # For tracebacks and a debugger: there may be no such file where we are.
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        exec(_compiled(source, file), module.__dict__)
+        exec(_compiled(name, source, file, self.kept), module.__dict__)
 
 
 @functools.lru_cache(maxsize=64)  # more than a course's modules
-def _compiled(source: str, file: str) -> CodeType:
+def _compiled(name: str, source: str, file: str, kept: bool) -> CodeType:
     """Once for all sets: the reference is loaded by the oracle, and anew by whoever wants to change it."""
+    if kept:
+        code = _Kept(name, file, source).get_code(name)
+        assert code is not None, "source has code"
+        return code
     return compile(source, file, "exec")
+
+
+class _Kept(importlib.machinery.SourceFileLoader):
+    """Compiles as an import does, and keeps the result as one does, but goes by what a file holds, not by its time:
+    the files of an unpacked archive all have the same."""
+
+    def __init__(self, name: str, file: str, source: str) -> None:
+        super().__init__(name, file)
+        self.source = source.encode()
+
+    def get_data(self, path: str) -> bytes:
+        return self.source if path == self.path else super().get_data(path)
+
+    def path_stats(self, path: str) -> dict[str, int]:
+        return {"mtime": int.from_bytes(importlib.util.source_hash(self.source)[:4]), "size": len(self.source)}
 
 
 class ReferenceLink:

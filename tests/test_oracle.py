@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 import torch
 
+from harness import oracle
 from harness.oracle import Draw, Modules, Recording, RecordingLink, ReferenceLink, ReplayLink, check_seed
 from harness.worker.client import Check, Root
 from tests.support.command import ROOT
@@ -168,3 +170,23 @@ def test_seeds_differ_by_check_and_run_and_fit_in_63_bits() -> None:
     seeds = {check_seed(seed, name) for seed in (0, 1, 2**63 - 1) for name in ("a.b", "a.c", "b.a")}
     assert len(seeds) == 9
     assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+def test_compiled_code_is_kept_for_as_long_as_the_text_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    file = tmp_path / "m.py"
+
+    def load(text: str) -> int:
+        file.write_text(text, encoding="utf-8")
+        os.utime(file, (1, 1))  # as of an unpacked archive
+        oracle._compiled.cache_clear()  # another process
+        found: int = Modules({"m": text}, str(tmp_path), kept=True).load("m").X
+        return found
+
+    assert load("X = 1\n") == 1
+    (kept,) = (tmp_path / "__pycache__").iterdir()
+    before = kept.stat()
+    assert load("X = 1\n") == 1 and kept.stat().st_ino == before.st_ino  # else it is written anew, as another file
+    assert load("X = 2\n") == 2 and kept.stat().st_ino != before.st_ino
