@@ -5,7 +5,9 @@
 Each known mistake of the course is judged as a student's submission in its exercise, and the CPU time of this process
 within `diagnosis` is divided by the number of checks that did not pass. Cold: the mistake is the first submission of a
 fresh process, so reading the known answers and running them is in it. Warm: all mistakes one after the other in one
-process, the second time round, as in a batch. torch and the checks are loaded before in both.
+process, the second time round, as in a batch. torch and the checks are loaded before in both. Other work on the machine
+makes the same code take up to twice the CPU time, never less: what is above the claim is measured twice more, and the
+least of the three counts.
 
 Exit status 0: no mistake takes more than is claimed; 1: one does; 2: one could not be judged.
 """
@@ -62,7 +64,7 @@ def main() -> int:
     cases = [case for case in prove.cases(course) if case.kind == "misconception" and case.exercise in wanted][
         :: given.every
     ]
-    cold = [in_a_child(course, case) for case in cases]
+    cold = [least(course, case) for case in cases]
     warm = judge(course, [*cases, *cases])[len(cases) :]
     print(f"{len(cases)} known mistakes; milliseconds of CPU a failing check")
     kept = [verdict("cold", cases, cold), verdict("warm", cases, warm)]
@@ -88,6 +90,12 @@ def judge(course: Course, cases: Sequence[prove.Case]) -> list[float]:
 
     run_pytest(Timed(jobs(), spent), course.exercise, course.root)
     return [1000 * seconds / count for seconds, count in zip(spent, failing, strict=True)]
+
+
+def least(course: Course, case: prove.Case) -> float:
+    """What one mistake takes in a fresh process; above the claim, the least of three."""
+    figure = in_a_child(course, case)
+    return figure if figure <= MOST_MILLISECONDS else min(figure, *(in_a_child(course, case) for _ in range(2)))
 
 
 def in_a_child(course: Course, case: prove.Case) -> float:

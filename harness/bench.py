@@ -15,6 +15,7 @@ from harness.notebook import choose
 from harness.notebook.link import Known, NotebookLink
 from harness.oracle import DRAW, Modules, ReferenceLink, check_seed
 from harness.problem import Problem
+from harness.remembering import Remembering
 from harness.submission import Submission
 from harness.worker import objects
 from harness.worker.client import Check, Handle, Link, LocalLink, Root, Step, WorkerLink
@@ -40,7 +41,7 @@ def _oracle(course: Course, seed: int) -> Link:
 
     recorded = recording.read(course.root)
     if recorded is None:
-        return ReferenceLink(reference_modules(course.root / "reference"))
+        return Remembering(ReferenceLink(reference_modules(course.root / "reference")))
     if seed != recorded.contents.seed:
         raise Problem(message("problem.seed"), message("problem.seed.help"))
     return recording.RecordedLink(recorded)

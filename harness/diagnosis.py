@@ -23,10 +23,9 @@ from harness.authoring.variants import Variant
 from harness.bench import Bench
 from harness.mistakes import Candidate, Mistakes
 from harness.observe import Mismatch, alike, observing
-from harness.oracle import Modules, Recording, RecordingLink, ReplayLink
+from harness.oracle import Modules, Recording, RecordingLink
 from harness.outcome import Status
 from harness.plugin import Ended, explain, info_of
-from harness.remembering import Remembering
 from harness.report import CheckResult, ExerciseResult, Text
 from harness.worker import objects
 from harness.worker.client import Link, LocalLink
@@ -89,7 +88,6 @@ class Diagnosis:
         self.tests = {info_of(item).id: item for item in items}
         self.footprints: dict[tuple[Candidate, str, int], Footprint] = {}
         self.called: dict[tuple[str, int], touched.Called] = {}  # by the reference's own run of a check
-        self.memory: Remembering | None = None
 
     def name(
         self,
@@ -141,7 +139,6 @@ class Diagnosis:
         modules = self._loaded(bench, check)
         for variant in (candidate.mistake, *([candidate.form] if candidate.form else [])):
             self.modules.load(variant.module)
-        bench = self._asking_once(bench)
         is_known_to_fail = candidate.fails is not None and check in candidate.fails
         if not is_known_to_fail and not candidate.can_show(modules, self._called(check, bench)):
             return Footprint(None, [])
@@ -171,15 +168,6 @@ class Diagnosis:
         finally:
             for name in self.modules.loaded.keys() - before:
                 del self.modules.loaded[name]
-
-    def _asking_once(self, bench: Bench) -> Bench:
-        """The same bench, with an oracle that knows what it was asked by the candidates before: they ask the same."""
-        if isinstance(bench.oracle, ReplayLink):
-            return bench
-        if self.memory is None:
-            self.memory = Remembering(bench.oracle)
-        self.memory.link = bench.oracle
-        return Bench(bench.submission, bench.course, None, self.memory, bench.seed)
 
     def _called(self, check: str, bench: Bench) -> touched.Called:
         """The functions that a check calls of the reference: the same for all candidates that are tried on it."""

@@ -1,4 +1,7 @@
-"""An oracle that is asked nothing twice: a check that runs again, on another answer, hears what it heard before."""
+"""An oracle that is asked nothing twice: a check that runs again, on another answer, hears what it heard before.
+
+So known mistakes are tried on what the check of the student's code has asked already.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from contextlib import contextmanager
 
 import torch
 
-from harness.worker import protocol
 from harness.worker.client import Link
 from harness.worker.protocol import Begin, Reply, Request
 
@@ -25,8 +27,8 @@ class Remembering:
 
     def __init__(self, link: Link) -> None:
         self.link = link
-        self._tapes: dict[tuple[str, int], list[tuple[Request, bytes, Reply]]] = {}
-        self._tape: list[tuple[Request, bytes, Reply]] = []
+        self._tapes: dict[tuple[str, int], list[tuple[Request, Reply]]] = {}
+        self._tape: list[tuple[Request, Reply]] = []
         self._place = 0
         self._is_there = False  # whether the link stands where the check does
 
@@ -34,18 +36,17 @@ class Remembering:
         if isinstance(request, Begin):
             self._tape = self._tapes.setdefault((request.check, request.seed), [])
             self._place, self._is_there = 0, False
-        asked = protocol.encode_request(request)
-        if self._place == len(self._tape) or self._tape[self._place][1] != asked:
+        if self._place == len(self._tape) or self._tape[self._place][0] != request:
             del self._tape[self._place :]
             self._go_there()
-            self._tape.append((request, asked, self.link.perform(request)))
+            self._tape.append((request, self.link.perform(request)))
         self._place += 1
-        return self._tape[self._place - 1][2]
+        return self._tape[self._place - 1][1]
 
     def _go_there(self) -> None:
         if not self._is_there and self._tape:
             with _as_it_was():
-                for request, _, _ in self._tape:
+                for request, _ in self._tape:
                     self.link.perform(request)
         self._is_there = True
 
