@@ -4,7 +4,7 @@ Two kinds of checks. What a function does is compared with the student's own mod
 `heads` has judged, costs nothing twice; since without one that model gives what the reference gives, it is asked only
 where the answer is not the reference's. What the experiment shows is judged with the reference's weights in the
 student's model. No check asks which of two figures is larger where chance decides. The two texts whose difference is
-measured are chosen by the reference's logits, so that no wrong formula is right by chance (`telling`).
+measured are chosen by the reference's logits, so that wrong formulas are not right by chance (`telling`).
 
 Models are what costs here: one serves as many comparisons as it can.
 
@@ -110,11 +110,11 @@ def blinded(student, model):
 
 
 def telling(ours, texts=ORDERS):
-    """Two of `texts` between which every wrong formula is wrong, if there are two; the lesson's before others.
+    """Two of `texts` that tell wrong formulas, if there are two; the lesson's before others.
 
     By the reference's logits, the largest difference is below zero, it is at another character than the best guess,
-    and the best guess is the same: no sign, no maximum taken too early and no comparison of best guesses is right by
-    chance.
+    and the best guess is the same: no maximum taken too early and no comparison of best guesses is right by chance.
+    Asked both ways round, no sign is either.
     """
     rows = dict(zip(texts, logits(ours, *texts)[:, -1], strict=True))
     lesson = (FIRST, SECOND) if SECOND in rows else texts[:2]
@@ -158,8 +158,8 @@ print(order_difference(model, tokenizer, FIRST, SECOND), (a - b).abs().max().ite
 def test_difference(student, reference):
     difference = measure(student)
     theirs, ours = pair(student, reference, 1)
-    for texts in (ORDERS, SHORT):  # of the lesson's length and of another
-        first, second = telling(ours, texts)
+    # Of the lesson's length and of another; one with the larger logits first, one with them second.
+    for first, second in (telling(ours), telling(ours, SHORT)[::-1]):
         what = f"order_difference(model, tokenizer, {first!r}, {second!r})"
         is_difference(difference(theirs, first, second), theirs, ours, first, second, what=what)
 
@@ -173,7 +173,7 @@ def test_difference(student, reference):
     reproduce="""
 from gpt import *; from heads_positions import *
 tokenizer = CharTokenizer(POEM); sizes = dict(vocab_size=tokenizer.vocab_size, n_embd=32)
-for n_layer in (1, 2, 3):
+for n_layer in (1, 2):
     model = GPT(GPTConfig(n_layer=n_layer, **sizes)).eval(); print(order_difference(model, tokenizer, FIRST, SECOND))
 # each between 7e-4 and 9e-2
 """,
@@ -183,7 +183,7 @@ def test_figures(student, reference):
     tokenizer = reference.gpt.CharTokenizer(POEM)
     for n_layer, position in ((1, "learned"), (2, "none")):
         theirs, ours = pair(student, reference, n_layer, position)
-        first, second = telling(ours)
+        first, second = telling(ours)[:: 3 - 2 * n_layer]  # the other way round for two layers
         expected = reference.heads_positions.order_difference(ours, tokenizer, first, second)
         what = f"order_difference(model, tokenizer, {first!r}, {second!r}), n_layer={n_layer}, position={position!r}"
         expect.number(difference(theirs, first, second), expected, atol=F64, what=what)
@@ -207,6 +207,7 @@ def test_mode(student, reference):
     first, second = telling(ours)
     for mode in (True, False):
         theirs.train(mode)  # without dropout both modes give the same numbers
+        first, second = second, first
         what = f"order_difference(model, tokenizer, {first!r}, {second!r}), training={mode}"
         got = difference(theirs, first, second)
         after = theirs.training
@@ -267,17 +268,12 @@ print(before, model.pos_emb.weight.abs().sum().item())  # the same number twice,
 )
 def test_untouched(student, reference):
     theirs, ours = pair(student, reference, 1)
-    before = logits(ours, FIRST)
-    state = ours.state_dict()
+    before = logits(theirs, FIRST)
     blind = logits(blinded(student, theirs), FIRST, what="without_positions(model)(idx)[0]")
     after = logits(theirs, FIRST)
     with expect.on_the_way("order.without-positions"):
         is_emptied(blind, theirs, ours)
-    if not torch.allclose(after, before, rtol=0.0, atol=F64):
-        again = build(student.gpt, 1)
-        again.load_state_dict(state)
-        before = logits(ready(again, torch.float64), FIRST)
-    expect.same(before, after, atol=F64, what="without_positions(model); model(idx)[0]")
+    expect.same(before, after, atol=0.0, what="without_positions(model); model(idx)[0]")
 
 
 # What the experiment shows
@@ -335,9 +331,10 @@ def test_sighted(student, reference):
     same = BLIND[torch.float32] * scale
     last = dict(zip(ORDERS, logits(theirs, *ORDERS)[:, -1], strict=True))
     first, second = telling(ours)  # a figure that comes from the texts alone proves nothing
-    expected = float((last[first] - last[second]).abs().max())
-    what = f"order_difference(model, tokenizer, {first!r}, {second!r})"
-    expect.number(difference(theirs, first, second), expected, atol=same, what=what)
+    for a, b in ((first, second), (second, first), (FIRST, FIRST)):
+        expected = float((last[a] - last[b]).abs().max())
+        what = f"order_difference(model, tokenizer, {a!r}, {b!r})"
+        expect.number(difference(theirs, a, b), expected, atol=same, what=what)
     for text in ORDERS[1:]:
         value = float((last[text] - last[FIRST]).abs().max())
         at_least(value, SIGHTED * scale, what=f"model(idx)[0][:, -1], {FIRST!r} - {text!r}")
@@ -392,15 +389,16 @@ print(order_row(3, seed=7))  # the same as the last of them
 )
 def test_table(student, reference):
     table = expect.handle(student.heads_positions.order_table, what="order_table")
+    # Another seed than in the lines that show the check.
     row_of = expect.handle(student.heads_positions.order_row, what="order_row")
     rows = [
-        expect.items(row, 3, what=f"order_table(seed=7)[{i}]")
-        for i, row in enumerate(expect.items(table(7), 3, what="order_table(seed=7)"))
+        expect.items(row, 3, what=f"order_table(seed=5)[{i}]")
+        for i, row in enumerate(expect.items(table(5), 3, what="order_table(seed=5)"))
     ]
     # Smallest and largest of 200 seeds, for this initialisation, 32 channels and 5 or 60 characters: without positions
     # 9e-8 at most in one layer, then 5e-3 at least; with positions 7e-4 and 2e-3 at least.
     for n_layer, row in zip((1, 2, 3), rows, strict=True):
-        what = f"order_table(seed=7)[{n_layer - 1}]"
+        what = f"order_table(seed=5)[{n_layer - 1}]"
         expect.equal(row[0], n_layer, what=f"{what}[0]")
         if n_layer == 1:
             expect.number(row[1], 0.0, atol=1e-6, what=f"{what}[1]")
@@ -408,19 +406,19 @@ def test_table(student, reference):
             at_least(row[1], 5e-4, what=f"{what}[1]")
         at_least(row[2], 1e-4, what=f"{what}[2]")
     # The same seed gives the same numbers; two threads may sum in another order: float32 rounding, 1e-7.
-    known = reference.heads_positions.order_table(7)
+    known = reference.heads_positions.order_table(5)
     values, ours = itertools.chain(*rows), itertools.chain(*known)
     if all(abs(float(a) - b) <= ROWS for a, b in zip(values, ours, strict=True)):
         return  # they are the reference's, as weights that are drawn in its order give them
     for n_layer in (1, 2, 3):
-        own = expect.items(row_of(n_layer, 7), 3, what=f"order_row({n_layer}, seed=7)")
+        own = expect.items(row_of(n_layer, 5), 3, what=f"order_row({n_layer}, seed=5)")
         for column in (1, 2):
-            expected = expect.real(own[column], what=f"order_row({n_layer}, seed=7)[{column}]")
-            what = f"order_table(seed=7)[{n_layer - 1}][{column}]"
+            expected = expect.real(own[column], what=f"order_row({n_layer}, seed=5)[{column}]")
+            what = f"order_table(seed=5)[{n_layer - 1}][{column}]"
             expect.number(rows[n_layer - 1][column], expected, atol=ROWS, what=what)
     other = expect.items(row_of(1, 8), 3, what="order_row(1, seed=8)")
     changed = expect.real(other[2], what="order_row(1, seed=8)[2]")
-    before = expect.real(rows[0][2], what="order_table(seed=7)[0][2]")
+    before = expect.real(rows[0][2], what="order_table(seed=5)[0][2]")
     expect.true(
         abs(changed - before) > CHANGES,
         "order.table.seed",

@@ -10,9 +10,8 @@ what was heard so far, and goes on from there. The worker is asked the same in t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from harness.outcome import Stop
 from harness.worker import protocol
 from harness.worker.client import WorkerLink
 from harness.worker.protocol import Reply, Request
@@ -89,16 +88,27 @@ class Listener:
     def confined(self) -> bool:
         return self.link.confined
 
-    def rehearse(self) -> bool:
-        """Ask what is known to be asked, as long as the answers are known; whether the check passes with them."""
-        turn = self.first
+    @property
+    def has_begun(self) -> bool:
+        """Whether the check's first question has been asked ahead."""
+        return bool(self._heard)
+
+    def rehearse(self, begun: Callable[[], None] = lambda: None) -> bool:
+        """Ask what is known to be asked, as long as the answers are known; whether the check passes with them.
+
+        Args:
+            begun: called when the first question, by which a check begins, has been asked.
+        """
+        turn, self.first = self.first, None
         while turn is not None and turn.request is not None:
             answer: bytes | Exception
             try:
                 answer = self.link.exchange(turn.request, turn.frame)
-            except (Stop, RuntimeError) as error:  # no worker could be made, it is gone, or it broke a rule
+            except Exception as error:  # noqa: BLE001 - whatever it is, the check is to meet it in its turn
                 answer = error
             self._heard.append(answer)
+            if len(self._heard) == 1:
+                begun()
             digest = _NO_ANSWER if isinstance(answer, Exception) else digest_of(answer)
             self.said.append((turn.frame, digest))
             turn = turn.then.get(digest)
@@ -111,6 +121,7 @@ class Listener:
             asked, heard = self.said[self._told][0], self._heard[self._told]
             if asked != frame:
                 raise RuntimeError("a check asked something else than when it was answered the same before")
+            self._heard[self._told] = b""  # it may be large, and is not asked for again
             self._told += 1
             if isinstance(heard, Exception):
                 raise heard

@@ -92,12 +92,17 @@ class GradingPlugin:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        if call.excinfo is not None and isinstance(call.excinfo.value, Stop):
-            # Nobody reads where in the grader a foreseen ending was raised, and telling it takes milliseconds.
-            call.excinfo.traceback = type(call.excinfo.traceback)([])
+        if call.excinfo is not None:
+            trace = call.excinfo.traceback
+            # Nobody reads where in the grader a foreseen ending was raised, and telling it takes milliseconds; of
+            # another one, what is below the check's own lines.
+            foreseen = isinstance(call.excinfo.value, Stop)
+            call.excinfo.traceback = type(trace)([]) if foreseen else trace.cut(path=item.path)
         report = yield
         info = info_of(item)
-        self.output[info.id] = self.output.get(info.id, "") + self.bench.output()
+        listener = self.bench.listener
+        if call.when != "setup" or listener is None or not listener.has_begun:  # else it was taken when it had begun
+            self.output[info.id] = self.output.get(info.id, "") + self.bench.output()
         if call.excinfo is not None and info.id not in self.ended:
             ended = self.ended[info.id] = explain(call.excinfo.value, report.longreprtext)
             if self.friendly and ended.status is not Status.GRADER_ERROR:

@@ -179,6 +179,7 @@ class Rounds(GradingPlugin):
             tests: list[dict[str, Any]] = recorder.report["tests"]
             return tests
 
+        assert not (self.warm and job.aside), "another lane's dialogues would be lost"
         if job.aside is None or len(grouped) < 2:
             for place in range(len(grouped)):
                 work(place)
@@ -205,13 +206,20 @@ class Rounds(GradingPlugin):
         if not self.warm or bench.launcher is None or judges_files(item) or not asks_student(item):
             return False
         info, began = info_of(item), time.monotonic()
-        link = bench.link(info)
+        try:
+            link = bench.link(info)
+        except Exception:  # noqa: BLE001 - whatever it is, the check is to meet it in its turn
+            return False
         assert isinstance(link, WorkerLink), "a launcher makes workers"
         listener = bench.listener = self.dialogues.listen(link, info.id, bench.seed)
-        if not listener.rehearse():
+
+        def begun() -> None:  # as after the setup of a test, so that what is printed is cut in the same place
+            self.output[info.id] = bench.output()
+
+        if not listener.rehearse(begun):
             self.listeners[info.id] = listener
             return False
-        self.output[info.id] = bench.output()
+        self.output[info.id] += bench.output()
         self.known[info.id] = time.monotonic() - began
         return True
 

@@ -79,14 +79,16 @@ def test_at_another_answer_the_check_goes_on_by_itself(seed: int) -> None:
     assert listen(dialogues, Student(None, 5, 2)).rehearse() and listen(dialogues, Student(None, 1, 2)).rehearse()
 
 
-def test_what_stops_the_rehearsal_stops_the_check() -> None:
+@pytest.mark.parametrize(
+    "stop", [Stop(Status.TIMEOUT, Message("timeout", "too long", {})), OSError("no space left"), RuntimeError("gone")]
+)
+def test_what_stops_the_rehearsal_stops_the_check(stop: Exception) -> None:
     dialogues = Dialogues()
     dialogues.add("toy.adds", 7, said(None, 1, 2))
-    stop = Stop(Status.TIMEOUT, Message("timeout", "too long", {}))
     listener = listen(dialogues, Student(None, stop, 2))
     assert not listener.rehearse()
     listener.perform(ASKED[0])
-    with pytest.raises(Stop) as caught:
+    with pytest.raises(type(stop)) as caught:
         listener.perform(ASKED[1])
     assert caught.value is stop
 
@@ -135,17 +137,24 @@ def test_exactly_what_was_heard_is_known(heard: Sequence[Sequence[int]], other: 
 
 RIGHT = (ROOT / "reference" / "gpt.py").read_text(encoding="utf-8")
 FORWARD = "        q, k, v = map(self.split_heads"
+ABOVE = """import os, time
+CALLS = []
+class Loud:
+    def __del__(self):
+        print('loud ' * 3000)  # when the next check begins
+"""
 
 
 def changed(line: str) -> str:
     """The reference, with a line ahead of its attention's forward."""
     assert FORWARD in RIGHT
-    return "import os, time\nCALLS = []\n" + RIGHT.replace(FORWARD, f"        {line}\n{FORWARD}")
+    return ABOVE + RIGHT.replace(FORWARD, f"        {line}\n{FORWARD}")
 
 
 CLASS = {
     "right": RIGHT,
     "prints": changed("print('looking at', tuple(x.shape))"),
+    "prints-when-forgotten": changed("self.last = getattr(self, 'last', None) or Loud()"),
     "rounds": RIGHT.replace("self.qkv(x).chunk", "(self.qkv(x) * 3 / 3).chunk"),
     "rounds-again": RIGHT.replace("self.qkv(x).chunk", "(self.qkv(x) * 3 / 3).chunk") + "\n",
     "wrong": RIGHT.replace("/ D**0.5", "/ D"),

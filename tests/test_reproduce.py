@@ -109,7 +109,7 @@ CLAIMS: dict[str, Callable[[list[float]], bool]] = {
     "heads.lengths": near(1, 1, 1, 12, 2, 1, 2, 12, 15, 1, 15, 12, 16, 1, 16, 12),
     "heads.eval": near(0),
     "order.difference": lambda v: v[0] > 1e-4 and v == pytest.approx([v[0]] * 2, rel=1e-3),
-    "order.figures": lambda v: len(v) == 3 and all(7e-4 < value < 9e-2 for value in v),
+    "order.figures": lambda v: len(v) == 2 and all(7e-4 < value < 9e-2 for value in v),
     "order.mode": lambda v: len(v) == 1 and v[0] > 1e-4,
     "order.without-positions": near(0, 0),
     "order.untouched": same_twice,

@@ -24,13 +24,17 @@ def make(files: Mapping[str, bytes]) -> Path:
         if Path(name).is_absolute() or ".." in Path(name).parts:  # the intake lets none through
             raise ValueError(f"the name {name!r} leaves the submission")
     home = Path(tempfile.mkdtemp(prefix="headcheck-")).resolve()
-    (home / SCRATCH).mkdir()
-    (home / SUBMISSION).mkdir()
-    for name, content in files.items():
-        for folder in (SUBMISSION,) if name.endswith((".py", ".ipynb")) else (SUBMISSION, SCRATCH):
-            target = home / folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
+    try:
+        (home / SCRATCH).mkdir()
+        (home / SUBMISSION).mkdir()
+        for name, content in files.items():
+            for folder in (SUBMISSION,) if name.endswith((".py", ".ipynb")) else (SUBMISSION, SCRATCH):
+                target = home / folder / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+    except OSError:  # the disk is full: what is half made would keep it so for the next one
+        remove(home)
+        raise
     return home
 
 
