@@ -46,7 +46,7 @@ from harness.worker.torch_import import import_torch  # noqa: E402
 
 if TYPE_CHECKING:  # they import torch, which `import_torch` must be the first to do
     from harness.worker.client import WorkerLink
-    from harness.worker.protocol import Reply, Request
+    from harness.worker.protocol import Request
 
 MOST_MS = 50.0
 FILES, NOTEBOOK = 0, 1
@@ -116,20 +116,20 @@ class Zygote:
         self.launcher.close()
 
 
-def counting(perform: Callable[..., Reply]) -> Callable[..., Reply]:
-    """A link's `perform` that tells its zygote what it takes to begin a check and to get its modules: all that differs
+def counting(exchange: Callable[..., bytes]) -> Callable[..., bytes]:
+    """A link's `exchange` that tells its zygote what it takes to begin a check and to get its modules: all that differs
     between files and a notebook."""
     from harness.worker.protocol import Begin, Import
 
-    def counted(link: WorkerLink, request: Request) -> Reply:
+    def counted(link: WorkerLink, request: Request, frame: bytes) -> bytes:
         zygote = link.launcher
         assert isinstance(zygote, Zygote)
         if zygote.counts or not isinstance(request, Begin | Import):
-            return perform(link, request)
+            return exchange(link, request, frame)
         zygote.counts = True
         before = time.process_time(), clock(link.process.pid) if link.process else 0.0
         try:
-            return perform(link, request)
+            return exchange(link, request, frame)
         finally:
             after = time.process_time(), clock(link.process.pid) if link.process else 0.0
             zygote.loading = [was + b - a for was, a, b in zip(zygote.loading, before, after, strict=True)]
@@ -166,7 +166,7 @@ class Measured:
         from harness.worker.client import WorkerLink
 
         for kind in (WorkerLink, NotebookLink):
-            kind.perform = counting(kind.perform)  # type: ignore[method-assign]
+            kind.exchange = counting(kind.exchange)  # type: ignore[method-assign]
         session.grade_all(self.jobs(), self.exercises, warm=True, root=self.course.root)
 
     def jobs(self) -> Iterator[object]:
