@@ -26,7 +26,7 @@ import psutil
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.batch import make_course  # noqa: E402 - after the path
+from benchmarks import batch  # noqa: E402 - after the path
 
 MOST_DRIFT = 1.10  # last tenth against the first
 MOST_MIB = 50.0
@@ -41,7 +41,7 @@ def main() -> int:
     if arguments.submissions < 20:
         parser.error("a tenth of fewer than 20 submissions says nothing")
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["HEADCHECK_COURSE"] = str(make_course(Path(folder, "course"), "heads"))
+        os.environ["HEADCHECK_COURSE"] = str(batch.make_course(Path(folder, "course"), "heads"))
         submissions, results = make_class(Path(folder, "class"), arguments.submissions), Path(folder, "results")
         command = [sys.executable, "grade.py", "batch", str(submissions), "--out", str(results), "--jobs",
                    str(arguments.jobs)]  # fmt: skip
@@ -65,19 +65,9 @@ def main() -> int:
 
 
 def make_class(folder: Path, count: int) -> Path:
-    """Answers to the exercise `heads`, in all ways that are accepted; every tenth has a known mistake."""
-    from harness.authoring import prove
-    from harness.course import read_course
-
-    cases = prove.cases(read_course())
-    right = [case.files for case in cases if case.kind in ("reference", "accepted")]
-    wrong = [case.files for case in cases if case.kind == "misconception"]
-    for number in range(count):
-        files = wrong[number * 7 % len(wrong)] if number % 10 == 9 else right[number % len(right)]
-        own = folder / f"s{number:05}"
-        own.mkdir(parents=True)
-        (own / "gpt.py").write_bytes(files["gpt.py"] + f"\n# {number}\n".encode())
-    return folder
+    """Answers to the exercise `heads` alone, in all ways that are accepted; every tenth has a known mistake."""
+    right, wrong = ([{"gpt.py": files["gpt.py"]} for files in kind] for kind in batch.answers())
+    return batch.make_class(folder, count, right, wrong)
 
 
 def watched(command: list[str], count: int) -> tuple[list[float], float, float]:

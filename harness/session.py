@@ -109,6 +109,10 @@ class Rounds(GradingPlugin):
         self.course_info: CourseInfo | None = None
         self.diagnosis: diagnosis.Diagnosis | None = None  # made when something has failed
 
+    def turn_to(self, bench: Bench) -> None:
+        super().turn_to(bench)
+        self.listeners, self.known = {}, {}
+
     def pytest_addhooks(self, pluginmanager: pytest.PytestPluginManager) -> None:
         pluginmanager.add_hookspecs(pytest_jsonreport.plugin.Hooks)
 
@@ -126,7 +130,6 @@ class Rounds(GradingPlugin):
             if self.warm and not isinstance(job.bench.oracle, ReplayLink):
                 job.bench.oracle = ReplayLink(self.tapes(job.bench, items))
             self.turn_to(job.bench)
-            self.listeners, self.known = {}, {}
             try:
                 job.deliver(self._round(session, job, items))
             finally:
@@ -168,8 +171,7 @@ class Rounds(GradingPlugin):
         grouped = [list(group) for _, group in itertools.groupby(items, lambda item: info_of(item).exercise)]
 
         def work(place: int) -> None:
-            group = grouped[place]
-            for item in group:
+            for item in grouped[place]:
                 if not self._rehearse(job.bench, item):
                     # Which one will be run next is not known yet: all is torn down.
                     session.config.hook.pytest_runtest_protocol(item=item, nextitem=None)

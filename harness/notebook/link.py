@@ -11,21 +11,11 @@ from harness.course import Limits
 from harness.messages import message
 from harness.notebook import cells
 from harness.outcome import Message, Status, Stop
+from harness.worker import protocol
 from harness.worker.client import WorkerLink
 from harness.worker.guard import Account
 from harness.worker.launch import Launcher, Process
-from harness.worker.protocol import (
-    Begin,
-    Compile,
-    Import,
-    Open,
-    Raised,
-    Reply,
-    Request,
-    Run,
-    Value,
-    encode_request,
-)  # fmt: skip
+from harness.worker.protocol import Begin, Compile, Import, Open, Raised, Reply, Request, Run, Value
 
 MAX_LEFT_OUT = 5  # cells of one notebook: after so many stops it is given up
 
@@ -148,7 +138,7 @@ class NotebookLink(WorkerLink):
         return made.numpy().tobytes()
 
     def _perform(self, request: Request) -> Reply:
-        return super().read(request, super().exchange(request, encode_request(request)))
+        return super().read(request, super().exchange(request, protocol.encode_request(request)))
 
     def _ask(self, request: Request) -> object:
         reply = self._perform(request)
