@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import batch  # noqa: E402 - after the path
 
-MOST_DRIFT = 1.10  # last tenth against the first
+MOST_DRIFT = 1.10  # last tenth against the second
 MOST_MIB = 50.0
 MOST_MS = 5.0
 
