@@ -26,13 +26,12 @@ POEM = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。
 CHARACTERS = sorted(set(POEM))  # as CharTokenizer numbers them
 ORDERS = ["".join(four) + FIRST[4] for four in itertools.permutations(FIRST[:4])]
 SOME = (SECOND, ORDERS[1])  # the last swaps two neighbours only
-SHORT = ["".join(three) + FIRST[4] for three in itertools.permutations(FIRST[1:4])]
+SHORT = ["".join(four) for four in itertools.permutations(FIRST[1:])]  # of another length, with different ends
 BLOCK_SIZE, CHANNELS = 16, 32
 
 F64 = 1e-10  # the same formula on logits below 1: 2e-15 measured; the mean for the maximum is wrong by 1e-3
 BLIND = {torch.float32: 1e-5, torch.float64: 1e-12}  # of the largest logit; see above
 SIGHTED = 1e-4
-DEEPER = 5e-4
 ROWS = 1e-6  # of the same row twice, in float32
 CHANGES = 1e-6  # what must change does so by 1e-3 and more in a correct model
 
@@ -112,16 +111,19 @@ def blinded(student, model):
 def telling(ours, texts=ORDERS):
     """Two of `texts` that tell wrong formulas, if there are two; the lesson's before others.
 
-    By the reference's logits, the largest difference is below zero, it is at another character than the best guess,
-    and the best guess is the same: no maximum taken too early and no comparison of best guesses is right by chance.
-    Asked both ways round, no sign is either.
+    By the reference's logits, the largest difference is below zero and at another character than the best guess: no
+    maximum taken too early is right by chance and, asked both ways round, no sign. If all texts end alike, the best
+    guess is the same, and to compare best guesses gives 0; if not, logits are far enough apart to change their sign,
+    and a difference of absolute values is wrong.
     """
     rows = dict(zip(texts, logits(ours, *texts)[:, -1], strict=True))
     lesson = (FIRST, SECOND) if SECOND in rows else texts[:2]
+    alike = len({text[-1] for text in texts}) == 1
     for first, second in (lesson, lesson[::-1], *itertools.permutations(texts, 2)):
         a, b = rows[first], rows[second]
         most = 0.95 * float((a - b).abs().max())
-        if a.argmax() == b.argmax() and max((a - b).max(), abs(a.max() - b.max())) < most:
+        wrong = max((a - b).max(), abs(a.max() - b.max()))
+        if (a.argmax() == b.argmax() if alike else (a.abs() - b.abs()).abs().max() < most) and wrong < most:
             return first, second
     return lesson
 
@@ -158,7 +160,7 @@ print(order_difference(model, tokenizer, FIRST, SECOND), (a - b).abs().max().ite
 def test_difference(student, reference):
     difference = measure(student)
     theirs, ours = pair(student, reference, 1)
-    # Of the lesson's length and of another; one with the larger logits first, one with them second.
+    # Of the lesson's length and of another, with the same end and not; with the larger logits first, and second.
     for first, second in (telling(ours), telling(ours, SHORT)[::-1]):
         what = f"order_difference(model, tokenizer, {first!r}, {second!r})"
         is_difference(difference(theirs, first, second), theirs, ours, first, second, what=what)
@@ -356,22 +358,23 @@ for n_layer in (1, 2, 3):
 )
 def test_deeper(student, reference):
     difference = measure(student)
-    for n_layer in (3, 2, 1):
+    # Three layers, through a model that never had positions: a copy without them costs twice as much.
+    theirs, ours = pair(student, reference, 3, "none", torch.float32)
+    scale = float(logits(ours, FIRST).abs().max())
+    for text, value in zip(SOME, differences(theirs, SOME, "model"), strict=True):
+        what = f"model(idx)[0][:, -1], {FIRST!r} - {text!r}, n_layer=3, position='none'"
+        at_least(value, SIGHTED * scale, what=what)
+    for n_layer in (2, 1):
         theirs, ours = pair(student, reference, n_layer, dtype=torch.float32)
         blind = blinded(student, theirs)
         scale = float(logits(ours, FIRST).abs().max())
-        if n_layer == 3:  # two texts, through the model alone
-            for text, value in zip(SOME, differences(blind, SOME, "without_positions(model)"), strict=True):
-                what = f"without_positions(model)(idx)[0][:, -1], {FIRST!r} - {text!r}, n_layer=3"
-                at_least(value, DEEPER * scale, what=what)
-            continue
         empty_table(ours)
         # The lesson's pair begins with different characters: who looks at another position sees them differ.
         first, second = telling(ours) if n_layer == 2 else (FIRST, SECOND)
         seen = difference(blind, first, second)
         what = f"order_difference(without_positions(model), tokenizer, {first!r}, {second!r}), n_layer={n_layer}"
         if n_layer == 2:
-            at_least(seen, DEEPER * scale, what=what)
+            at_least(seen, SIGHTED * scale, what=what)
         else:  # only so that a figure of its own making does not pass; order.blind judges the model
             expect.number(seen, 0.0, atol=BLIND[torch.float32] * scale, what=what)
 

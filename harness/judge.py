@@ -96,22 +96,23 @@ class JudgeProcess:
                 self.process = _start(self.isolation, self.scratch, self.root)
             process = self.process
         assert process.stdin is not None and process.stdout is not None
+        body = msgspec.msgpack.encode(order)
         watchdog = threading.Timer(most_seconds, process.kill) if most_seconds is not None else None
         if watchdog is not None:
             watchdog.daemon = True
             watchdog.start()
         try:
-            _write(process.stdin, msgspec.msgpack.encode(order))
-            body = _read(process.stdout)
+            _write(process.stdin, body)
+            answered = _read(process.stdout)
         except (OSError, ValueError):  # ValueError: closed meanwhile by another thread
-            body = None
+            answered = None
         finally:
             if watchdog is not None:
                 watchdog.cancel()
-        if body is None:
+        if answered is None:
             self.close(kill=True)
             raise JudgeDied
-        answer = msgspec.msgpack.decode(body, type=Answer)
+        answer = msgspec.msgpack.decode(answered, type=Answer)
         if answer.report is None:
             self.close()
             raise Problem(answer.problem, answer.help)

@@ -79,6 +79,7 @@ ENGLISH = {
     "submission.nothing": "None of the files of this course is here: {files}.",
     "submission.folder": "{file} is a folder; it should be a file.",
     "submission.link": "{file} is a link; links are not followed.",
+    "submission.name": "The name of {file} is not UTF-8 text, so the file was left out. Give it another name.",
     "submission.encoding": "{file} is not saved as UTF-8 text ({problem}). Open it in your editor and save it with the "
     "encoding UTF-8.",
     # About notebooks.

@@ -13,6 +13,7 @@ from harness import files
 from harness.messages import message
 from harness.outcome import Message
 from harness.problem import Problem
+from harness.text import utf8
 
 MAX_FILES = 500
 MAX_BYTES = 50 * 2**20  # of all files together
@@ -147,14 +148,16 @@ def from_files(
     """
     from harness.notebook import choose  # most submissions have none
 
+    misnamed = [file for file in found if utf8(file) != file]  # an old disk's or archive's encoding
+    found = {file: content for file, content in found.items() if file not in misnamed}
     found, settled = choose.settle(found, root)
-    notes = [*notes, *settled]
+    notes = [*notes, *settled, *(message("submission.name", file=utf8(file)) for file in misnamed)]
     if not choose.notebook_of(found, root) and not any(name in found for name in expected):
         notes.append(message("submission.nothing", files=", ".join(expected)))
     for file in expected:
         if file in found and (problem := _unreadable(found[file])):
             notes.append(message("submission.encoding", file=file, problem=problem))
-    return Submission(name, found, tuple(notes))
+    return Submission(utf8(name), found, tuple(notes))
 
 
 def too_big(file: str) -> Unreadable:

@@ -23,8 +23,8 @@ _COMMAND = re.compile(r"\s*::")
 _BRACKETED = re.compile(r"##(?=\w*\[)")
 
 
-def utf8(text: str, limit: int) -> str:
-    """The first `limit` characters, with `?` for halves of characters (lone surrogates)."""
+def utf8(text: str, limit: int | None = None) -> str:
+    """The first `limit` characters (without one, all), with `?` for halves of characters (lone surrogates)."""
     return text[:limit].encode("utf-8", "replace").decode("utf-8")
 
 

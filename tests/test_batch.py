@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
@@ -408,6 +409,12 @@ def test_a_judge_that_takes_too_long_is_killed_and_the_next_order_starts_another
     with pytest.raises(JudgeDied):
         one.grade(_order(), most_seconds=0.2)  # less than it takes to load torch
     assert one.process is None
+
+
+def test_an_order_that_cannot_be_sent_is_no_dead_judge(judge: Callable[[], JudgeProcess]) -> None:
+    """It would be given again, and then be nobody's fault but the student's."""
+    with pytest.raises(UnicodeEncodeError):
+        judge().grade(msgspec.structs.replace(_order(), name="\udce9"))
 
 
 def test_less_than_a_sandbox_is_refused_unless_it_is_asked_for(

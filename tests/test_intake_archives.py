@@ -192,6 +192,20 @@ def test_read_submission_takes_a_zip(tmp_path: Path) -> None:
     assert [note.id for note in read_in.notes] == ["intake.name"]
 
 
+def test_a_name_that_is_not_utf8_is_left_out_and_said(tmp_path: Path) -> None:
+    """Such names come from old disks; nothing that a report or a judge is told could hold them."""
+    folder = tmp_path / "caf\udce9"
+    try:
+        folder.mkdir()
+        (folder / "caf\udce9.txt").write_bytes(b"x")
+    except OSError as error:
+        pytest.skip(f"this system has no such names: {error}")
+    (folder / "gpt.py").write_bytes(GPT)
+    read_in = read_submission(folder, EXPECTED)
+    assert (read_in.name, read_in.files) == ("caf?", {"gpt.py": GPT})
+    assert [(note.id, note.params) for note in read_in.notes] == [("submission.name", {"file": "caf?.txt"})]
+
+
 BASE = make_zip({"work/gpt.py": GPT * 20, "work/说明.txt": "x", "rope.py": "y"})
 
 

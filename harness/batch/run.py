@@ -177,9 +177,8 @@ class Run:
     def _judge(self, ticket: _Ticket) -> None:
         while len(self._running) >= (1 if ticket.alone else self.executor.slots * _AHEAD):
             self._collect()
-        found = ticket.work.task.entry.attempts[ticket.index]
         order = Order(
-            name=found.source, files=ticket.submission.files, exercises=list(ticket.exercises),
+            name=ticket.submission.name, files=ticket.submission.files, exercises=list(ticket.exercises),
             seed=self.settings.seed, limits=self.settings.course.limits,
         )  # fmt: skip
         self._running[self.executor.submit(order)] = ticket

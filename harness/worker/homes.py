@@ -30,9 +30,10 @@ def make(files: Mapping[str, bytes]) -> Path:
         for name, content in files.items():
             for folder in (SUBMISSION,) if name.endswith((".py", ".ipynb")) else (SUBMISSION, SCRATCH):
                 target = home / folder / name
-                target.parent.mkdir(parents=True, exist_ok=True)
+                if "/" in name:
+                    target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content)
-    except OSError:  # the disk is full: what is half made would keep it so for the next one
+    except BaseException:  # the disk is full, say: what is half made would keep it so for the next one
         remove(home)
         raise
     return home
