@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from harness import session
-from harness.authoring import fails
+from harness.authoring import fails, prove
 from harness.authoring.variants import VariantError, has_conventions, load_variants
 from harness.batch.keys import basis
 from harness.bench import Bench
+from harness.cli import run
 from harness.course import read_course
 from harness.diagnosis import Diagnosis, Footprint
 from harness.mistakes import Candidate, Shelf, candidates
@@ -208,13 +209,13 @@ def test_only_mistakes_that_fail_there_are_run(tmp_path: Path, monkeypatch: pyte
     for folder in (plain, quick):
         shutil.copytree(TEMPERATURE, folder, ignore=shutil.ignore_patterns("__pycache__"))
     runs: list[tuple[str, str]] = []
-    run = Diagnosis._run
+    diagnose = Diagnosis._run
 
     def counted(
         self: Diagnosis, candidate: Candidate, check: str, bench: Bench, expected: Sequence[object] | None
     ) -> Footprint:
         runs.append((candidate.mistake.id, check))
-        return run(self, candidate, check, bench, expected)
+        return diagnose(self, candidate, check, bench, expected)
 
     monkeypatch.setattr(Diagnosis, "_run", counted)
     mistakes = load_variants(TEMPERATURE / "graders" / "misconceptions")
@@ -229,6 +230,23 @@ def test_only_mistakes_that_fail_there_are_run(tmp_path: Path, monkeypatch: pyte
     assert judged(quick, works) == before
     assert set(runs) <= {(id, check) for id, failed in failing.items() for check in failed}
     assert len(runs) < tried
+
+
+def test_what_is_written_down_comes_back_when_its_making_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(TEMPERATURE, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    path = fails.path_of(tmp_path / "graders", "temperature")
+    path.write_text(fails.text_of("temperature", {"temperature.multiplied": {}}), encoding="utf-8")
+    before, there = path.read_bytes(), []
+
+    def stopped(*arguments: object, **named: object) -> None:
+        there.append(path.exists())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(prove, "prove", stopped)
+    assert run(["check-course", "--quick", "--record", "--course", str(tmp_path)]) == 130
+    assert there == [False] and path.read_bytes() == before
 
 
 def judged(root: Path, works: dict[str, bytes]) -> dict[str, list[tuple[str, str, str]]]:

@@ -128,8 +128,8 @@ def test_float32_angles_are_outside_what_the_docstring_asks_of_float64() -> None
         assert (float((M[0].T @ M[1] - M[2].T @ M[3]).abs().max()) < 1e-9) is within
 
 
-# The order experiment (graders/test_order.py: equal within 1e-5 or 1e-12 of the largest logit, different from 1e-4 of it
-# on)
+# The order experiment (graders/test_order.py: equal within 1e-5 or 1e-12 of the largest logit, different from 1e-4 of
+# it on)
 
 
 @pytest.mark.parametrize(("dtype", "rounding"), [(F32, 2e-6), (F64, 5e-15)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import click
@@ -47,16 +48,17 @@ def check_course(quick: bool, exercise: str | None, jobs: int | None, record: bo
         chosen = [case for case in prove.cases(course) if case.exercise in wanted]
     except VariantError as error:
         raise Problem(f"A known answer does not fit the reference: {error}") from error
-    if record:
-        prove.forget(course, wanted)
     seeds = [course.seed + i for i in range(1 if quick else 10)]
     console = Console(highlight=False)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("Proving the course", total=len(chosen) * len(seeds))
-        verdicts = prove.prove(course, chosen, seeds, jobs=jobs or 0, done=lambda: bar.advance(task))
-    if record:
-        for path in prove.record(course, verdicts):
-            click.echo(f"wrote {path.relative_to(course.root)}")
+    written: list[Path] = []
+    with prove.forgotten(course, wanted) if record else contextlib.nullcontext():
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+            task = bar.add_task("Proving the course", total=len(chosen) * len(seeds))
+            verdicts = prove.prove(course, chosen, seeds, jobs=jobs or 0, done=lambda: bar.advance(task))
+        if record:
+            written = prove.record(course, verdicts)
+    for path in written:
+        click.echo(f"wrote {path.relative_to(course.root)}")
     tables.show_proof(course, verdicts, len(seeds), console)
     return NOT_PASSED if any(verdict.problems for verdict in verdicts) else PASSED
 

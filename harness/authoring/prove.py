@@ -8,6 +8,7 @@ What each misconception fails must be what the course has written down of it, if
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -154,10 +155,22 @@ def prove(
     return verdicts
 
 
-def forget(course: Course, exercises: Iterable[str]) -> None:
-    """Remove what is written down of the mistakes of these exercises: they are judged as if nothing were known."""
-    for exercise in exercises:
-        fails.path_of(course.root / "graders", exercise).unlink(missing_ok=True)
+@contextlib.contextmanager
+def forgotten(course: Course, exercises: Iterable[str]) -> Iterator[None]:
+    """Without what is written down of the mistakes of these exercises: they are judged as if nothing were known.
+
+    If what is done meanwhile does not end well, it is back.
+    """
+    paths = [fails.path_of(course.root / "graders", exercise) for exercise in exercises]
+    kept = {path: path.read_bytes() for path in paths if path.exists()}
+    try:
+        for path in kept:
+            path.unlink()
+        yield
+    except BaseException:
+        for path, content in kept.items():
+            write_atomically(path, content)
+        raise
 
 
 def record(course: Course, verdicts: Sequence[Verdict]) -> list[Path]:
