@@ -373,7 +373,8 @@ def _run(arguments: list[str] | None) -> int:
     except (BrokenPipeError, SystemExit):  # the latter is click's and rich's word for the same
         return CLOSED_PIPE
     except OSError as error:  # a full disk behind standard output, say
-        click.echo(f"grade.py: {error.strerror or error}", err=True)
+        what = f"{error.filename}: " if error.filename else ""
+        click.echo(f"grade.py: {what}{error.strerror or error}", err=True)
         return NOT_GRADED
     except (KeyboardInterrupt, click.Abort):
         _tell(words, message("problem.stopped"))  # click has begun a line for it

@@ -48,6 +48,12 @@ def test_the_proof_fails_where_the_graders_are_wrong(command: Command, tmp_path:
     assert "temperature.always-refuses  temperature.refuses gives 2 points" in done.stdout
 
 
+def test_a_quiz_that_is_code_is_proved_like_any_exercise(command: Command, tmp_path: Path) -> None:
+    shutil.copytree(COURSE.parent / "pooling", tmp_path / "pooling", ignore=shutil.ignore_patterns("__pycache__"))
+    done = command.run("check-course", "--course", tmp_path / "pooling", "--quick", "--jobs", "1")
+    assert done.status == 0 and re.search(r"^quiz +1 / 1 ", done.stdout, re.M), done.stdout + done.stderr
+
+
 def test_the_template_of_the_example_is_up_to_date(tmp_path: Path) -> None:
     make_template(COURSE / "reference", tmp_path)
     made = (tmp_path / "sampling.py").read_bytes()

@@ -70,7 +70,7 @@ def cases(course: Course) -> list[Case]:
     ]
     for folder in ("accepted", "misconceptions", "degenerate"):
         found += [_case(variant, reference, template) for variant in load_variants(root / "graders" / folder)]
-    if any(exercise.id == "quiz" for exercise in course.exercise):
+    if any(exercise.id == "quiz" and SHEET in exercise.files for exercise in course.exercise):
         right = (root / "reference" / SHEET).read_text(encoding="utf-8")
         known = sheets(read_quiz(root / "graders" / "quiz.toml"), right)
         found += [Case(kind, id, "quiz", files) for kind, id, files in known]
