@@ -152,6 +152,8 @@ ENGLISH = {
     "judged alone. A person has to look; no points are decided.",
     "marks.by-hand": "Marked by hand: {points} points instead of {earned}.",
     "marks.by-hand-comment": "Marked by hand: {points} points instead of {earned}. {comment}",
+    "marks.unfit": "A mark by hand ({points} points for {where}) does not fit the checks any more and does not count. "
+    "A person will look at it.",
     # Points for lateness.
     "late.no-time": "{what} was handed in late, but its layout does not say when; no points were taken off.",
     "late.percent": "Handed in {late} after the due time: {rate} % of the possible points for each day begun, "

@@ -276,44 +276,17 @@ def test_lateness_costs_points_after_marks_by_hand_and_needs_no_judge(tmp_path: 
     assert cls.report("ada").adjustments == []
 
 
-def test_a_mark_decides_what_waits_for_a_person(tmp_path: Path) -> None:
-    cls = Class(tmp_path, {"ada": "heads.a pending\nheads.b grader_error"})
-    marks = tmp_path / "marks.csv"
-    marks.write_text("id;exercise;points\nada;heads;5,5\n", encoding="utf-8")
-    cls.run()
-    assert cls.report("ada").score.undecided == 2 * POINTS
-    cls.run(marks=read_marks(marks, cls.plan(), ALL))
-    score = cls.report("ada").score
-    assert score.undecided == 0 and score.final == FULL - 2 * POINTS + 5.5
-    assert rebuild(cls.store).review == []
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ("id,check,points\nzoe,heads.a,1\n", "Row 2: there is no student 'zoe'"),
-        ("id,check,points\nada,tails.a,1\n", "Row 2: there is no check or exercise 'tails.a'"),
-        ("id,check,points\nada,heads.a,-1\n", "Row 2: '-1' is not a number of points"),
-        ("id,check,points\nada,heads.a,nan\n", "Row 2: 'nan' is not a number of points"),
-        ("id,check,points\nada,heads.a,1\nada,heads,2\n", "Row 3: row 2 marks heads.a of ada already"),
-        ("id,points\nada,1\n", "must have the columns"),
-        ("", "must have the columns"),
-    ],
-)
-def test_marks_that_cannot_be_used_are_named(two: Class, tmp_path: Path, rows: str, said: str) -> None:
-    marks = tmp_path / "marks.csv"
-    marks.write_text(rows, encoding="utf-8")
-    with pytest.raises(Problem) as raised:
-        read_marks(marks, two.plan(), ALL)
-    assert said in f"{raised.value.what}\n{raised.value.help}"
-
-
-@pytest.mark.parametrize(("row", "said"), [("heads.zzz,1", "no check or exercise"), ("heads.a,5", "4 points at most")])
-def test_marks_that_do_not_fit_the_checks_are_named(two: Class, tmp_path: Path, row: str, said: str) -> None:
-    marks = tmp_path / "marks.csv"
-    marks.write_text(f"id,check,points\nada,{row}\n", encoding="utf-8")
-    with pytest.raises(Problem, match=said):
-        two.run(marks=read_marks(marks, two.plan(), ALL))
+def test_exercises_that_change_places_or_go_need_no_judge(two: Class) -> None:
+    two.run()
+    before = two.report("ada")
+    for ids in (["rope", "order", "heads"], ["heads", "order"]):
+        exercises = {id: two.basis.exercises[id] for id in ids}
+        heard = two.run(basis=replace(two.basis, exercises=exercises))
+        assert heard.how == {"ada": "reused", "ben": "reused"} and two.judged == []
+        now = two.report("ada")
+        assert [exercise.id for exercise in now.exercises] == ids
+        assert {e.id: e for e in now.exercises}["heads"] == {e.id: e for e in before.exercises}["heads"]
+    assert two.report("ada").score.final == two.report("ada").score.possible - POINTS
 
 
 def test_a_roster_names_the_results_and_lists_who_handed_in_nothing(two: Class, tmp_path: Path) -> None:
@@ -340,8 +313,7 @@ def test_a_group_is_judged_once_and_each_of_it_gets_a_result(two: Class, tmp_pat
 
 
 def test_no_result_is_called_like_a_file_of_the_class() -> None:
-    student = Student(id="x")
-    entries = tuple(Entry(id, (student,), ()) for id in ("scores.csv", "Summary.JSON", "a"))
+    entries = tuple(Entry(id, (Student(id=id),), ()) for id in ("scores.csv", "Summary.JSON", "a"))
     names = [task.id for task in plan(Work(entries)).tasks]
     assert names == ["scores.csv~2", "Summary.JSON~2", "a"]
-    assert Task((Target("a", student),), entries[2]).id == "a"
+    assert Task((Target("a", Student(id="a")),), entries[2]).id == "a"

@@ -95,6 +95,26 @@ def _timeless(data: bytes) -> object:
     return {key: value for key, value in json.loads(data).items() if key not in ("started", "seconds")}
 
 
+def test_what_could_not_be_read_is_kept_beside_the_new_report(three: Class) -> None:
+    three.run()
+    path = three.store.path / "ada" / "report.json"
+    damaged = path.read_bytes()[:100]
+    path.write_bytes(damaged)
+    three.run()
+    assert three.store.read("ada") is not None
+    assert (path.parent / "report.damaged.json").read_bytes() == damaged
+
+
+def test_a_report_of_a_newer_version_is_not_written_over(three: Class) -> None:
+    three.run()
+    path = three.store.path / "ada" / "report.json"
+    newer = path.read_bytes().replace(b'"schema_version": "1"', b'"schema_version": "2"')
+    path.write_bytes(newer)
+    with pytest.raises(Problem, match=r"report\.json"):
+        three.run()
+    assert path.read_bytes() == newer
+
+
 def test_fresh_forgets_results_and_leaves_what_is_not_theirs(three: Class) -> None:
     three.run()
     note = three.store.path / "ada" / "note.txt"

@@ -9,7 +9,7 @@ import msgspec
 
 from harness import report as reports
 from harness.batch.keys import Basis
-from harness.batch.marks import BY_HAND, Mark
+from harness.batch.marks import BY_HAND, UNFIT, Mark
 from harness.course import Course
 from harness.intake.attempts import Entry
 from harness.intake.found import Found
@@ -50,46 +50,62 @@ def undecided(skeleton: Report, name: str, files: SubmissionInfo) -> Report:
         name: of this submission.
         files: of this submission.
     """
-    said = as_text(message("batch.judge-died"))
-    exercises = [
-        msgspec.structs.replace(
-            exercise,
-            earned=0.0,
-            checks=[
-                reports.CheckResult(id=check.id, title=check.title, status=Status.GRADER_ERROR, points=0,
-                                    possible=check.possible, message=said, hidden=check.hidden)
-                for check in exercise.checks
-            ],
-        )
-        for exercise in skeleton.exercises
-    ]  # fmt: skip
+    exercises = _all(skeleton, Status.GRADER_ERROR, message("batch.judge-died"))
     return msgspec.structs.replace(
         skeleton, submission=msgspec.structs.replace(files, name=name), exercises=exercises,
         score=reports.total(exercises), review=True,
     )  # fmt: skip
 
 
-def merge(old: Report, new: Report, order: Sequence[str]) -> Report | None:
-    """An earlier report in which some exercises were judged again.
+def blank(skeleton: Report, unjudged: Report) -> Report:
+    """The report of work that cannot be read, or was not handed in, but that a person marks: every check waits for it.
+
+    Args:
+        skeleton: a report with all checks, of whatever submission.
+        unjudged: what `not_judged` says.
+    """
+    exercises = _all(skeleton, Status.PENDING, message("quiz.pending"))
+    return msgspec.structs.replace(unjudged, exercises=exercises, score=reports.total(exercises))
+
+
+def _all(skeleton: Report, status: Status, said: Message) -> list[ExerciseResult]:
+    """Every check with this status, and no points."""
+    return [
+        msgspec.structs.replace(
+            exercise,
+            earned=0.0,
+            checks=[
+                reports.CheckResult(id=check.id, title=check.title, status=status, points=0, possible=check.possible,
+                                    message=as_text(said), hidden=check.hidden)
+                for check in exercise.checks
+            ],
+        )
+        for exercise in skeleton.exercises
+    ]  # fmt: skip
+
+
+def merge(old: Report, new: Report | None, order: Sequence[str]) -> Report | None:
+    """An earlier report in which some exercises were judged again, and others may be gone or in another place.
 
     Args:
         old: of the same files.
-        new: with those exercises alone.
+        new: with the exercises that were judged again alone, if any were.
         order: ids of all exercises.
 
     Returns:
         The report, or None where a mistake in one exercise may explain a failure in another: links between them can
         be found only when they are judged together.
     """
-    fresh = {exercise.id: exercise for exercise in new.exercises}
-    kept = {exercise.id: exercise for exercise in old.exercises if exercise.id not in fresh}
-    before = [exercise for exercise in old.exercises if exercise.id in fresh]
+    fresh = {exercise.id: exercise for exercise in new.exercises} if new is not None else {}
+    kept = {exercise.id: exercise for exercise in old.exercises if exercise.id in order and exercise.id not in fresh}
+    before = [exercise for exercise in old.exercises if exercise.id not in kept]
     if any(_linked(part, list(kept.values())) for part in (list(fresh.values()), before)):
         return None
     exercises = [(fresh | kept)[id] for id in order]
-    adjustments = [item for item in old.adjustments if item.check.partition(".")[0] in kept] + new.adjustments
+    adjustments = [item for item in old.adjustments if item.check.partition(".")[0] in kept]
+    adjustments += new.adjustments if new is not None else []
     return msgspec.structs.replace(
-        new,
+        new if new is not None else old,
         exercises=exercises,
         adjustments=adjustments,
         score=reports.total(exercises, adjustments),
@@ -137,8 +153,9 @@ def adjusted(
         Problem: a mark does not fit the checks.
     """
     due = due_time(course.late, entry.due) if course.late is not None else entry.due
-    by_hand = [mark.adjustment(judged) for mark in marks] if judged.exercises else []
-    adjustments = [*judged.adjustments, *by_hand]
+    if judged.exercises:
+        judged = marked(judged, marks)
+    adjustments = list(judged.adjustments)
     said = [as_text(note) for note in (*counting.notes, *notes)]
     if course.late is not None and due is not None and judged.exercises:
         score = reports.total(judged.exercises, adjustments)
@@ -160,6 +177,24 @@ def adjusted(
     )
 
 
+def marked(judged: Report, marks: Sequence[Mark]) -> Report:
+    """A report with marks by hand.
+
+    Raises:
+        Problem: a mark does not fit the checks.
+    """
+    by_hand = [mark.adjustment(judged) for mark in marks]
+    unfit = [item.reason for item in by_hand if item.reason.id == UNFIT]
+    adjustments = [*judged.adjustments, *by_hand]
+    return msgspec.structs.replace(
+        judged,
+        submission=msgspec.structs.replace(judged.submission, notes=[*judged.submission.notes, *unfit]),
+        adjustments=adjustments,
+        score=reports.total(judged.exercises, adjustments),
+        review=judged.review or bool(unfit),
+    )
+
+
 def stripped(stored: Report) -> Report:
     """A stored report as the judge made it, without what `adjusted` adds."""
     given = [item for item in stored.adjustments if item.kind not in ("late", BY_HAND)]
@@ -167,6 +202,7 @@ def stripped(stored: Report) -> Report:
         stored,
         submission=msgspec.structs.replace(stored.submission, notes=[]),
         student=None, attempt=None, adjustments=given, score=reports.total(stored.exercises, given),
+        review=any(check.status is Status.GRADER_ERROR for item in stored.exercises for check in item.checks),
     )  # fmt: skip
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness import report as reports
-from harness.batch.work import Plan
+from harness.batch.work import Plan, Target
 from harness.intake.names import plain
 from harness.messages import message
 from harness.outcome import Scalar
@@ -18,8 +18,10 @@ from harness.problem import Problem
 from harness.report import Adjustment, Report, as_text
 
 BY_HAND = "by-hand"
+UNFIT = "marks.unfit"
 _COLUMNS = ("id", "check", "points", "comment")
 _MOST_SHOWN = 10
+_SURPLUS = ""  # what a row holds beyond its columns
 
 
 @dataclass(frozen=True)
@@ -44,16 +46,21 @@ class Mark:
         Args:
             judged: the report, with points that the judge gave back for what follows from an earlier mistake.
 
+        A mark of an earlier run that the course has outgrown counts nothing, and is kept for a person to look at.
+
         Raises:
-            Problem: there is no such check or exercise, or it has fewer points.
+            Problem: there is no such check or exercise, or it has fewer points, in a mark that was given now.
         """
         checks = [check for exercise in judged.exercises for check in exercise.checks
                   if self.where in (check.id, exercise.id)]  # fmt: skip
-        which = f"Row {self.row} of the marks" if self.row else "A mark of an earlier run"
+        possible = reports.points(check.possible for check in checks)
+        if not self.row and (not checks or self.points > possible):
+            unfit = message(UNFIT, points=_short(self.points), where=self.where, comment=self.comment)
+            return Adjustment(kind=BY_HAND, points=0.0, reason=as_text(unfit), check=self.where)
+        which = f"Row {self.row} of the marks"
         if not checks:
             raise Problem(f"{which}: there is no check or exercise {self.where!r}.",
                           "`python grade.py list` shows them all.")  # fmt: skip
-        possible = reports.points(check.possible for check in checks)
         if self.points > possible:
             raise Problem(f"{which}: {self.where} has {possible:g} points at most, not {self.points:g}.",
                           "Correct the number of points.")  # fmt: skip
@@ -74,7 +81,7 @@ def kept(stored: Report | None) -> list[Mark]:
     return [
         Mark(item.check, float(item.reason.params["points"]), str(item.reason.params.get("comment", "")))
         for item in (stored.adjustments if stored is not None else [])
-        if item.kind == BY_HAND
+        if item.kind == BY_HAND and isinstance(item.reason.params.get("points"), int | float)
     ]
 
 
@@ -95,15 +102,20 @@ def read_marks(path: Path, plan: Plan, exercises: Collection[str]) -> Mapping[st
     Raises:
         Problem: the file cannot be read, or rows are wrong; each is named.
     """
-    known = _folders(plan)
+    targets = [target for task in plan.tasks for target in task.targets] + list(plan.absent)
     wrong: list[str] = []
     found: dict[str, list[Mark]] = {}
     for line, cells in _rows(path):
-        folder = known.get(plain(cells["id"]))
+        fitting = _fitting(cells["id"], targets)
+        folder = fitting[0] if len(fitting) == 1 else ""
         points = _points(cells["points"])
         where = cells["check"]
-        if folder is None:
+        if cells[_SURPLUS]:
+            wrong.append(f"Row {line} has more cells than the first line: put a text or number with a comma in quotes.")
+        elif not fitting:
             wrong.append(f"Row {line}: there is no student {cells['id']!r} in this batch.")
+        elif not folder:
+            wrong.append(f"Row {line}: {cells['id']!r} fits several results: {', '.join(fitting)}.")
         elif where.partition(".")[0] not in exercises:
             wrong.append(f"Row {line}: there is no check or exercise {where!r}.")
         elif points is None:
@@ -118,13 +130,13 @@ def read_marks(path: Path, plan: Plan, exercises: Collection[str]) -> Mapping[st
     return found
 
 
-def _folders(plan: Plan) -> dict[str, str]:
-    known: dict[str, str] = {}
-    for target in [target for task in plan.tasks for target in task.targets] + list(plan.absent):
-        known.setdefault(plain(target.student.id), target.id)
-    for id in plan.ids:
-        known[plain(id)] = id
-    return known
+def _fitting(id: str, targets: Sequence[Target]) -> list[str]:
+    """Folders of the results that an id may mean: a student's before a folder's, as it is written before any case."""
+    for same in (str, plain):
+        by_student = [target.id for target in targets if same(target.student.id) == same(id)]
+        if found := by_student or [target.id for target in targets if same(target.id) == same(id)]:
+            return found
+    return []
 
 
 def _overlap(one: str, other: str) -> bool:
@@ -165,4 +177,8 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
         raise Problem(f"{path} must have the columns {', '.join(_COLUMNS)}; it has {', '.join(header) or 'none'}.",
                       "Name them in the first line.")  # fmt: skip
     blank = dict.fromkeys(_COLUMNS, "")
-    return [(line, blank | dict(zip(header, cells, strict=False))) for line, cells in rows[1:] if any(cells)]
+    return [
+        (line, blank | dict(zip(header, cells, strict=False)) | {_SURPLUS: "".join(cells[len(header) :])})
+        for line, cells in rows[1:]
+        if any(cells)
+    ]

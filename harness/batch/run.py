@@ -109,6 +109,8 @@ class Run:
         self.settings, self.basis, self.store = settings, basis, store
         self.executor, self.watcher = executor, watcher
         self._expected = tuple(dict.fromkeys(name for item in settings.course.exercise for name in item.files))
+        self.left: list[str] = []  # earlier results of students whose work is not there any more
+        self._skeleton: Report | None = None
         self._running: dict[Future[Report], _Ticket] = {}
         self._alone: deque[tuple[_Work, int]] = deque()
 
@@ -166,13 +168,16 @@ class Run:
             self._judge(_Ticket(work, index, submission, list(self.basis.exercises)))
             return
         stale = self.basis.stale(known.key, submission.digest)
-        judged = compose.stripped(known.report)
-        if not stale and [exercise.id for exercise in judged.exercises] == list(self.basis.exercises):
-            self._take(work, index, _Judged(judged, submission, "reused"))
-        elif set(self.basis.exercises) - {exercise.id for exercise in judged.exercises} <= set(stale):
+        before, order = compose.stripped(known.report), list(self.basis.exercises)
+        there = [exercise.id for exercise in before.exercises]
+        # Some may be gone, or stand in another place.
+        judged = before if stale or there == order else compose.merge(before, None, order)
+        if judged is None or not set(order) - set(there) <= set(stale):
+            self._judge(_Ticket(work, index, submission, order))
+        elif stale:
             self._judge(_Ticket(work, index, submission, stale, judged))
         else:
-            self._judge(_Ticket(work, index, submission, list(self.basis.exercises)))
+            self._take(work, index, _Judged(judged, submission, "reused"))
 
     def _judge(self, ticket: _Ticket) -> None:
         while len(self._running) >= (1 if ticket.alone else self.executor.slots * _AHEAD):
@@ -201,7 +206,7 @@ class Run:
 
     def _receive(self, ticket: _Ticket, report: Report) -> None:
         if ticket.old is not None:
-            merged = compose.merge(ticket.old, report, list(self.basis.exercises)) if len(ticket.exercises) else report
+            merged = compose.merge(ticket.old, report, list(self.basis.exercises))
             if merged is None:
                 self._judge(_Ticket(ticket.work, ticket.index, ticket.submission, list(self.basis.exercises)))
                 return
@@ -250,14 +255,17 @@ class Run:
         self.store.save(place, report, key, judged.submission.files if judged.submission is not None else None)
 
     def _adjusted(self, work: _Work, index: int, target: Target) -> Report:
-        judged, entry = work.judged[index], work.task.entry
+        judged, entry, marks = work.judged[index], work.task.entry, self._marks(target)
+        report = judged.report
+        if marks and not any(other.report.exercises for other in work.judged.values()):
+            report = self._blank(target, report)
         return compose.adjusted(
-            judged.report,
+            report,
             student=target.student,
             entry=entry,
             counting=entry.attempts[index],
             course=self.settings.course,
-            marks=self._marks(target),
+            marks=marks,
             notes=judged.submission.notes if judged.submission is not None else (),
         )
 
@@ -268,7 +276,16 @@ class Run:
         return kept(stored.report if stored is not None else None)
 
     def _keep_absent(self, target: Target) -> None:
+        """Keep the result of a student of whose work nothing is there. An earlier result of work is left alone: what
+        was handed in then, and marks by hand, may be nowhere else."""
+        stored = self.store.read(target.id)
+        if stored is not None and stored.report.submission.digest:
+            self.left.append(target.id)
+            self.watcher.finished(target.id, stored.report, "reused")
+            return
         report = compose.not_judged("", [message("batch.nothing")], self.basis, self.settings.seed)
+        if marks := self._marks(target):
+            report = compose.marked(self._blank(target, report), marks)
         report.student = target.student
         report = self._as_before(target.id, report)
         self.store.save(target.id, report, self.basis.key(""), None)
@@ -277,21 +294,39 @@ class Run:
     def _as_before(self, place: str, report: Report) -> Report:
         """What was not judged has no time of its own: an equal result keeps the first one's."""
         stored = self.store.read(place)
-        if stored is not None and not stored.report.exercises:
+        if stored is not None and not stored.report.submission.digest:
             report.started = stored.report.started
         return report
 
+    def _blank(self, target: Target, report: Report) -> Report:
+        """The report of what was not judged, with every check, for a person's marks."""
+        stored = self.store.read(target.id)
+        if stored is not None and stored.report.exercises and not self.basis.stale(stored.key, ""):
+            return compose.blank(stored.report, report)
+        return compose.blank(self._all_checks(), report)
+
+    def _all_checks(self) -> Report:
+        """What a judge says of nothing at all.
+
+        Raises:
+            Problem: it dies even of that.
+        """
+        if self._skeleton is None:
+            order = Order(name="", files={}, exercises=list(self.basis.exercises), seed=self.settings.seed)
+            try:
+                self._skeleton = self.executor.submit(order).result()
+            except JudgeDied:
+                raise Problem(
+                    "The judging process ends by itself, whatever it judges.",
+                    "Does `python grade.py reference` work here? Is there memory enough?",
+                ) from None
+        return self._skeleton
+
     def _undecided(self, ticket: _Ticket) -> Report:
         """The report of a submission whose judge died twice."""
-        order = Order(name="", files={}, exercises=list(self.basis.exercises), seed=self.settings.seed)
-        try:
-            skeleton = self.executor.submit(order).result()
-        except JudgeDied:
-            raise Problem("The judging process ends by itself, whatever it judges.",
-                          "Does `python grade.py reference` work here? Is there memory enough?") from None  # fmt: skip
         submission = ticket.submission
         info = reports.SubmissionInfo(name=submission.name, digest=submission.digest, files=submission.file_digests())
-        return compose.undecided(skeleton, submission.name, info)
+        return compose.undecided(self._all_checks(), submission.name, info)
 
 
 def _is_shaky(report: Report) -> bool:

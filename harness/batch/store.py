@@ -3,6 +3,7 @@
 RESULTS/<id>/report.json      the report
 RESULTS/<id>/submission.zip   what was handed in
 RESULTS/<id>/key.json         what the report was made from; written last: without it the result is made again
+RESULTS/<id>/report.damaged.json  a report that could not be read, if one was there
 RESULTS/<id>/attempts/<n>/    the same of every attempt, where the best counts
 RESULTS/scores.csv, summary.json
 """
@@ -26,6 +27,7 @@ from harness.problem import Problem
 from harness.report import Report
 
 REPORT, KEY, ARCHIVE, ATTEMPTS = "report.json", "key.json", "submission.zip", "attempts"
+DAMAGED = "report.damaged.json"  # what could not be read where a report was written
 _LOCK = ".lock"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can tell: the same files give the same bytes
 
@@ -95,19 +97,29 @@ class Store:
 
         Args:
             place: its folder, relative.
+
+        Raises:
+            Problem: it is of a newer version, and must not be written over.
         """
         folder = self.path / place
         try:
             found = report.from_json((folder / REPORT).read_bytes())
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError, Problem):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
+        except Problem as newer:
+            raise Problem(f"{folder / REPORT}: {newer.what}", newer.help) from None
         try:
             key = msgspec.json.decode((folder / KEY).read_bytes(), type=Key)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             key = None
         if key is not None and key.submission != found.submission.digest:
             key = None
         return Stored(found, key)
+
+    def owner(self, id: str) -> str | None:
+        """Whose result lies in a folder: the student's id, or None if there is none that can be read."""
+        stored = self.read(id)
+        return stored.report.student.id if stored is not None and stored.report.student is not None else None
 
     def find(self, id: str, submission: str) -> Stored | None:
         """A finished result of these very files: the one that counts, or one of another attempt.
@@ -149,6 +161,8 @@ class Store:
                 return
             # From here on until the key is written, the result counts as not finished.
             (folder / KEY).unlink(missing_ok=True)
+            if (folder / REPORT).exists() and self.read(place) is None:  # marks by hand may be nowhere else
+                (folder / REPORT).replace(folder / DAMAGED)
             if submitted is None:
                 archive.unlink(missing_ok=True)
             else:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from harness import report as reports
+from harness.batch.marks import UNFIT
 from harness.batch.store import Store
 from harness.outcome import UNDECIDED, Status
 from harness.report import CheckResult, Report, undecided
@@ -174,9 +175,14 @@ class _Check:
 
 
 def state(report: Report) -> str:
-    """`graded`, `nothing`, `unreadable`, `review` (a grader was at fault) or `pending` (waits for a person)."""
+    """`graded`, `nothing`, `unreadable`, `pending` (waits for a person) or `review`.
+
+    To be reviewed: a grader was at fault, or a mark by hand fits no check any more.
+    """
     if not report.exercises:
         return "unreadable" if report.submission.name else "nothing"
+    if any(item.reason.id == UNFIT for item in report.adjustments):
+        return "review"
     if undecided(report.exercises, report.adjustments):
         return "review" if report.review else "pending"
     return "graded"

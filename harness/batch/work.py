@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.intake.attempts import Entry, Work
@@ -48,26 +49,34 @@ class Plan:
         }
 
 
-def plan(work: Work) -> Plan:
-    """Give every student a folder of their own. Names are those of the roster or the layout, safe and distinct."""
-    taken = {plain(name) for name in SUMMARY_FILES}
+def plan(work: Work, owner: Callable[[str], str | None] = lambda folder: None) -> Plan:
+    """Give every student a folder of their own. Names are those of the roster or the layout, safe and distinct.
 
-    def name(wanted: str) -> str:
+    Args:
+        work: who handed in what.
+        owner: id of the student whose result lies in a folder already, if one does: nobody else gets it.
+    """
+    taken = {plain(name) for name in SUMMARY_FILES}
+    students = [student for entry in work.entries for student in entry.students]
+    absent = [_student(member) for member in work.missing]
+    ids = {student.id for student in (*students, *absent)}
+
+    def is_free(folder: str, id: str) -> bool:
+        if plain(folder) in taken:
+            return False
+        before = owner(folder)
+        return before is None or before == id or (before not in ids and plain(before) == plain(id))
+
+    def target(student: Student) -> Target:
+        wanted = _safe(student.id)
         unique, number = wanted, 2
-        while plain(unique) in taken:
+        while not is_free(unique, student.id):
             unique, number = f"{wanted}~{number}", number + 1
         taken.add(plain(unique))
-        return unique
+        return Target(unique, student)
 
-    tasks = []
-    for entry in work.entries:
-        if len(entry.students) == 1:
-            targets: tuple[Target, ...] = (Target(name(entry.id), entry.students[0]),)
-        else:
-            targets = tuple(Target(name(_safe(student.id)), student) for student in entry.students)
-        tasks.append(Task(targets, entry))
-    absent = tuple(Target(name(_safe(member.id)), _student(member)) for member in work.missing)
-    return Plan(tuple(tasks), absent)
+    tasks = [Task(tuple(map(target, entry.students)), entry) for entry in work.entries]
+    return Plan(tuple(tasks), tuple(map(target, absent)))
 
 
 def _safe(identity: str) -> str:
