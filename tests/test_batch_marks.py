@@ -58,12 +58,21 @@ def test_marks_that_cannot_be_used_are_named(two: Class, tmp_path: Path, rows: s
     assert said in f"{raised.value.what}\n{raised.value.help}"
 
 
-@pytest.mark.parametrize(("row", "said"), [("heads.zzz,1", "no check or exercise"), ("heads.a,5", "4 points at most")])
-def test_marks_that_do_not_fit_the_checks_are_named(two: Class, tmp_path: Path, row: str, said: str) -> None:
-    marks = tmp_path / "marks.csv"
-    marks.write_text(f"id,check,points\nada,{row}\n", encoding="utf-8")
-    with pytest.raises(Problem, match=said):
-        two.run(marks=read_marks(marks, two.plan(), ALL))
+@pytest.mark.parametrize("judged_before", [False, True])
+def test_marks_that_do_not_fit_the_checks_are_all_named_before_anything_is_done(
+    two: Class, tmp_path: Path, judged_before: bool
+) -> None:
+    if judged_before:
+        two.run()
+    before = {path: path.read_bytes() for path in two.store.path.rglob("*.json")}
+    with pytest.raises(Problem, match="The marks cannot be used") as raised:
+        two.run(marks=marks_of(two, tmp_path, "ben,heads.a,5\nada,heads.zzz,1\nada,heads.b,1\n"))
+    assert raised.value.help.splitlines() == [
+        "Row 2 of the marks: heads.a has 4 points at most, not 5.",
+        "Row 3 of the marks: there is no check or exercise 'heads.zzz'.",
+    ]
+    assert {path: path.read_bytes() for path in two.store.path.rglob("*.json")} == before
+    assert two.judged == ([] if judged_before else [""])  # whom nobody is: to see which checks there are
 
 
 def marks_of(cls: Class, tmp_path: Path, rows: str, plan: Plan | None = None) -> Mapping[str, list[Mark]]:

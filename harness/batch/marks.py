@@ -124,10 +124,33 @@ def read_marks(path: Path, plan: Plan, exercises: Collection[str]) -> Mapping[st
             wrong.append(f"Row {line}: row {clash.row} marks {clash.where} of {cells['id']} already.")
         else:
             found.setdefault(folder, []).append(Mark(where, points, cells["comment"], line))
+    _refuse(f"{path} cannot be used.", wrong)
+    return found
+
+
+def compare(marks: Mapping[str, list[Mark]], judged: Report) -> None:
+    """See that there is what marks are about, before anything is done with one of them.
+
+    Args:
+        marks: for each folder of results.
+        judged: a report with all checks, of whatever submission.
+
+    Raises:
+        Problem: marks do not fit the checks; each is named.
+    """
+    wrong: list[str] = []
+    for mark in sorted((mark for own in marks.values() for mark in own), key=lambda mark: mark.row):
+        try:
+            mark.adjustment(judged)
+        except Problem as problem:
+            wrong.append(problem.what)
+    _refuse("The marks cannot be used.", wrong)
+
+
+def _refuse(what: str, wrong: Sequence[str]) -> None:
     if wrong:
         more = [f"... and {len(wrong) - _MOST_SHOWN} more."] if len(wrong) > _MOST_SHOWN else []
-        raise Problem(f"{path} cannot be used.", "\n".join(wrong[:_MOST_SHOWN] + more))
-    return found
+        raise Problem(what, "\n".join([*wrong[:_MOST_SHOWN], *more]))
 
 
 def _fitting(id: str, targets: Sequence[Target]) -> list[str]:

@@ -12,7 +12,7 @@ from harness import report as reports
 from harness.batch import compose
 from harness.batch.executor import Executor
 from harness.batch.keys import Basis
-from harness.batch.marks import Mark, kept
+from harness.batch.marks import Mark, compare, kept
 from harness.batch.store import ATTEMPTS, Store
 from harness.batch.work import Plan, Target, Task
 from harness.course import Course
@@ -121,6 +121,8 @@ class Run:
             Problem: the graders cannot be run, or the results cannot be written.
             KeyboardInterrupt: the user stopped it; what is finished is kept.
         """
+        if self.settings.marks:
+            compare(self.settings.marks, self._known(plan) or self._all_checks())
         for target in plan.absent:
             self._keep_absent(target)
         for task in plan.tasks:
@@ -138,6 +140,16 @@ class Run:
                     self._collect()
             else:  # it vanished meanwhile
                 self._take_unreadable(work, index, submission)
+
+    def _known(self, plan: Plan) -> Report | None:
+        """A stored report with all checks of the course as it is now."""
+        for task in plan.tasks:
+            stored = self.store.read(task.id)
+            if stored is not None and stored.report.exercises:
+                stale = self.basis.stale(stored.key, stored.report.submission.digest)
+                there = {exercise.id for exercise in stored.report.exercises}
+                return stored.report if not stale and there == set(self.basis.exercises) else None
+        return None
 
     def _open(self, task: Task) -> None:
         stored = self.store.read(task.id)
