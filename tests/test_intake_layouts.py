@@ -225,6 +225,28 @@ def test_loose_files(tmp_path: Path) -> None:
     assert only.files == {"gpt.py": GPT}
 
 
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+def test_a_single_folder_that_holds_a_class_is_looked_through(tmp_path: Path, kind: str) -> None:
+    def keys(files: dict[str, bytes]) -> list[str]:
+        if kind == "folder":
+            path = lay(tmp_path / str(uuid.uuid4()), files)
+        else:
+            path = tmp_path / f"{uuid.uuid4()}.zip"
+            path.write_bytes(make_zip(files))
+        intake = read(path, expected=EXPECTED)
+        assert intake.layout == "folders"
+        return [found.key for found in intake.attempts]
+
+    assert keys({"class/ada.py": GPT, "class/bob.py": GPT}) == ["ada", "bob"]
+    assert keys({"class/ada.ipynb": b"{}", "class/ada_gpt.py": GPT, "class/list.csv": b""}) == ["ada", "ada_gpt"]
+    assert keys({"c/repos/ada/gpt.py": GPT, "c/repos/bob.py": GPT, "c/repos/dora.zip": b""}) == ["ada", "bob", "dora"]
+    # A student's own folder stays one submission.
+    assert keys({"nova/gpt.py": GPT, "nova/tools.py": b""}) == ["nova"]
+    assert keys({"nova/GPT (1).py": GPT, "nova/tools.py": b""}) == ["nova"]
+    assert keys({"nova/my work/gpt.py": GPT, "nova/my work/tools.py": b""}) == ["nova"]
+    assert keys({"nova/work.zip": make_zip({"gpt.py": GPT}), "nova/plan.txt": b""}) == ["nova"]
+
+
 def test_files_like_a_course_file_are_not_mistaken_for_it(tmp_path: Path) -> None:
     lay(tmp_path, {"a/test_gpt.py": GPT, "a/gpt2.py": GPT, "b/gpt (1).py": GPT, "b/gpt-2.py": GPT, "c/gpt (1).py": GPT})
     found = by_key(read(tmp_path))

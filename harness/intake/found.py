@@ -135,14 +135,22 @@ def _merge(files: dict[str, bytes], more: dict[str, bytes], notes: list[Message]
     return files | more
 
 
+def reads_like(name: str, wanted: str, alone: bool = False) -> bool:
+    """Whether a file's name is that of a course file but for case and a number: `gpt-1.py`, `gpt (1).py`.
+
+    `alone`: it is all that was handed in, so that something may stand before the name: `nova_gpt.py`.
+    """
+    stem, dot, suffix = wanted.rpartition(".")
+    prefix = r"(?:.+[-_ ])?" if alone else ""
+    pattern = rf"{prefix}{re.escape(stem)}(?:-\d+| ?\(\d+\))?{re.escape(dot + suffix)}"
+    return re.fullmatch(pattern, name, re.IGNORECASE) is not None
+
+
 def _rename(files: dict[str, bytes], expected: tuple[str, ...], alone: bool) -> tuple[dict[str, bytes], list[Message]]:
     """Give course files their names back. `alone`: a single file was handed in, so its name may say whose it is."""
     notes: list[Message] = []
     for wanted in expected:
-        stem, dot, suffix = wanted.rpartition(".")
-        prefix = r"(?:.+[-_ ])?" if alone else ""
-        pattern = re.compile(rf"{prefix}{re.escape(stem)}(?:-\d+| ?\(\d+\))?{re.escape(dot + suffix)}", re.IGNORECASE)
-        like = [name for name in files if pattern.fullmatch(name)]
+        like = [name for name in files if reads_like(name, wanted, alone)]
         if alone and len(expected) == 1:
             like = list(files)
         if wanted not in files and len(like) == 1 and like[0] not in expected:

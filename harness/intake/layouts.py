@@ -35,6 +35,7 @@ _CANVAS = re.compile(
 _MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?P<plugin>[a-z]+)_?(?P<file>.*)", re.DOTALL)
 _GRADESCOPE = re.compile(r"submission_\d+")
 _MAX_NESTING = 50
+_WORK = (".py", ".zip", ".ipynb")
 _SIDE_FILES = (".csv", ".tsv", ".xlsx", ".ods", ".json", ".toml", ".yml", ".yaml", ".md", ".txt", ".log")
 
 
@@ -225,6 +226,11 @@ def _time(text: str) -> datetime.datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
 
 
+def is_work(child: Child) -> bool:
+    """Whether it may be a student's whole work, by its kind and name: a folder, .py file, notebook or zip."""
+    return child.kind == "folder" or (child.kind == "file" and child.name.lower().endswith(_WORK))
+
+
 def repos(place: Place) -> list[Found] | None:
     """Cloned repositories: more than half of the folders hold a `.git`. Not in a zip."""
     if not isinstance(place.tree, FolderTree):
@@ -270,7 +276,7 @@ def folders(place: Place) -> list[Found]:
         elif suffix in ARCHIVE_SUFFIXES and suffix != ".zip":
             name = name.removesuffix(".tar")
             problem = message("intake.archive-kind", what=child.name, kind=suffix[1:])
-        elif suffix not in (".py", ".zip", ".ipynb"):
+        elif suffix not in _WORK:
             problem = message("intake.kind", what=child.name)
         person = _of_folder(name)
         attempts.append(Found(person.name, child.name, (person,), pieces=() if problem else pieces, problem=problem))
