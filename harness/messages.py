@@ -140,6 +140,7 @@ ENGLISH = {
     "intake.nested": "{file} is an archive inside the submission; it was not opened.",
     "intake.renamed": "{file} was read as {name}.",
     "intake.no-time.metadata": "When {what} was handed in is not known: {file} does not say.",
+    "intake.no-time.no-repository": "When {what} was handed in is not known: it is not a repository.",
     "intake.no-time.git-folder": "When {what} was handed in is not known: .git is not a folder.",
     "intake.no-time.git-missing": "When {what} was handed in is not known: git is not installed.",
     "intake.no-time.git-silent": "When {what} was handed in is not known: git did not answer.",

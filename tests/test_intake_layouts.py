@@ -82,9 +82,12 @@ def test_canvas(laid: Laid) -> None:
         "mülleråsa_LATE_102_9003_my work.zip": make_zip({"my work/gpt.py": GPT, "__MACOSX/x": b""}),
         "o_brienzed_103_text.html": b"<p>typed</p>",
         "anon_Ab3xZ_9004_gpt.py": GPT, "LATE_anon_Qq1_9005_gpt.py": GPT,
-        "readme.md": b"", ".DS_Store": b"",
+        "readme.md": b"", ".DS_Store": b"", "mailed by eve gpt.py": GPT, "hand_delivered/gpt.py": GPT,
+        "grades.csv": b"",
     }))  # fmt: skip
-    assert (intake.layout, intake.ignored) == ("canvas", ["readme.md"])
+    assert intake.layout == "canvas"
+    why = "(Canvas gives files named like doejane_123_456_gpt.py)"
+    assert intake.ignored == [f"{name} {why}" for name in ("hand_delivered", "mailed by eve gpt.py", "readme.md")]
     found = by_key(intake)
     assert set(found) == {"101", "102", "103", "anon_Ab3xZ", "anon_Qq1"}
     assert loaded(found["101"]) == {"gpt.py": GPT, "rope.py": ROPE}
@@ -109,8 +112,10 @@ def test_moodle(laid: Laid) -> None:
         "Typed Text_14_assignsubmission_onlinetext/onlinetext.html": b"<p>",
         "Both Kinds_15_assignsubmission_onlinetext/onlinetext.html": b"<p>",
         "Both Kinds_15_assignsubmission_file/gpt.py": GPT,
+        "extra.py": GPT,
     }))  # fmt: skip
     assert intake.layout == "moodle"
+    assert intake.ignored == ["extra.py (Moodle gives names like Jane Doe_123_assignsubmission_file)"]
     found = by_key(intake)
     assert {key: found[key].people[0].name for key in found} == {
         "11": "Nova de la Quill", "12": "Åsa Müller-O'Neil", "13": "Flat File", "14": "Typed Text", "15": "Both Kinds",
@@ -155,9 +160,11 @@ def test_gradescope(laid: Laid) -> None:
         "assignment_5_export/submission_72/my work/gpt.py": GPT,
         "assignment_5_export/submission_74/gpt.py": GPT,
         "assignment_5_export/scores.csv": b"",
+        "assignment_5_export/eve.zip": b"",
         "__MACOSX/assignment_5_export/._submission_71": b"",
     }))  # fmt: skip
-    assert (intake.layout, intake.ignored) == ("gradescope", ["scores.csv"])
+    assert intake.layout == "gradescope"
+    assert [name.partition(" (")[0] for name in intake.ignored] == ["eve.zip"]
     found = by_key(intake)
     assert set(found) == {"00123", "submission_72", "9", "submission_74"}
     assert found["00123"].submitted == datetime.datetime(2026, 3, 1, 22, 58, 1, 123456, datetime.UTC)
@@ -210,11 +217,13 @@ def test_loose_files(tmp_path: Path) -> None:
         "nova.py": GPT, "zed_gpt.py": GPT, "asa.rar": b"Rar!", "bo.tar.gz": b"", "cy.docx": b"", "scores.csv": b"",
         "dee.zip": b"", "eve.zip": locked(make_zip({"gpt.py": GPT})), "fay.zip": make_zip({"gpt.py": GPT})[:60],
         "gus.zip": zip_of(("../gpt.py", GPT)), "hal.ipynb": b"{}",
+        "ian.py.txt": GPT, "jo.txt": GPT,
     }))  # fmt: skip
-    assert (intake.layout, intake.ignored) == ("folders", ["scores.csv"])
+    assert intake.layout == "folders"
+    assert intake.ignored == ["jo.txt (not a folder, .py file, notebook or .zip)"]
     found = by_key(intake)
     refusals = {"asa": "intake.archive-kind", "bo": "intake.archive-kind", "cy": "intake.kind", "dee": "intake.empty",
-                "eve": "intake.encrypted", "fay": "intake.not-zip"}  # fmt: skip
+                "eve": "intake.encrypted", "fay": "intake.not-zip", "ian": "intake.kind"}  # fmt: skip
     assert {key: refused(found[key]) for key in refusals} == refusals
     assert note_ids(found["nova"]) == ["submission.nothing"]
     assert loaded(found["zed_gpt"]) == {"gpt.py": GPT}
@@ -318,7 +327,8 @@ def git(folder: Path, *arguments: str, date: str = "") -> None:
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_repositories(tmp_path: Path) -> None:
-    files = {"hw-nova/gpt.py": GPT, "hw-zed/gpt.py": GPT, "hw-empty/rope.py": ROPE, "list.txt": b""}
+    files = {"hw-nova/gpt.py": GPT, "hw-zed/gpt.py": GPT, "hw-empty/rope.py": ROPE, "list.txt": b"",
+             "carl_gpt.py": GPT, "plain/gpt.py": GPT, "hw-dora.zip": make_zip({"gpt.py": GPT})}  # fmt: skip
     folder = lay(tmp_path / "all", files)
     marker = tmp_path / "ran"
     for name, date in (("hw-nova", "2026-03-01T23:30:00+0530"), ("hw-zed", "2026-03-02T08:00:00-0800")):
@@ -330,8 +340,13 @@ def test_repositories(tmp_path: Path) -> None:
         git(folder / name, "config", "log.showSignature", "true")
     git(folder / "hw-empty", "init", "-q")
     intake = read(folder)
-    assert (intake.layout, intake.ignored) == ("repos", ["list.txt"])
+    assert intake.layout == "repos"
+    assert intake.ignored == ["list.txt (neither a repository nor a folder, .py file, notebook or .zip)"]
     found = by_key(intake)
+    assert list(found) == ["carl_gpt", "hw-dora", "hw-empty", "hw-nova", "hw-zed", "plain"]
+    for key in ("carl_gpt", "hw-dora", "plain"):  # they lie beside, and are as good as others
+        assert loaded(found[key]) == {"gpt.py": GPT}
+        assert [note.id for note in found[key].notes] == ["intake.no-time.no-repository"]
     assert found["hw-nova"].submitted == datetime.datetime(2026, 3, 1, 18, 0, tzinfo=datetime.UTC)
     assert found["hw-zed"].submitted == datetime.datetime(2026, 3, 2, 16, 0, tzinfo=datetime.UTC)
     assert found["hw-empty"].submitted is None

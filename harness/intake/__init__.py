@@ -22,7 +22,8 @@ class Intake:
     Args:
         layout: the guess, or the one that was asked for.
         attempts: in the order of their names; several may be the same student's.
-        ignored: names of what lies there and is nobody's submission: lists, readmes.
+        ignored: what lies there and was not taken for anybody's submission: "name (reason)". Hidden files, caches,
+            tables such as lists of grades, and what is part of an export are not among it.
         notes: on what was left out of a zip of the whole class.
     """
 

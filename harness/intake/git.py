@@ -41,7 +41,9 @@ def last_commit(repository: Path) -> datetime.datetime | Message:
     """
     what = repository.name
     inner = repository / ".git"
-    if not is_repository(repository) or inner.is_symlink() or not inner.is_dir():
+    if not is_repository(repository):
+        return message("intake.no-time.no-repository", what=what)
+    if inner.is_symlink() or not inner.is_dir():
         return message("intake.no-time.git-folder", what=what)
     command = ["git", f"--git-dir={inner}", "-c", "core.fsmonitor=false", "cat-file", "commit", "HEAD"]
     try:
