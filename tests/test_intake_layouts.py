@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -304,6 +305,28 @@ def test_too_much_is_that_students_result(tmp_path: Path, monkeypatch: pytest.Mo
     intake = read(lay(tmp_path, {"s1/gpt.py": b"#" * 101, "s2/gpt.py": b"#" * 100}))
     assert refused(by_key(intake)["s1"]) == "intake.too-big"
     assert len(loaded(by_key(intake)["s2"])["gpt.py"]) == 100
+
+
+def test_several_zips_and_files_share_one_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submission, "MAX_BYTES", 1000)
+    monkeypatch.setattr(submission, "MAX_FILES", 4)
+
+    def zips(sizes: list[int]) -> dict[str, bytes]:
+        return {f"{n}.zip": make_zip({f"{n}.py": b"#" * size}) for n, size in enumerate(sizes)}
+
+    students = {
+        "fits": zips([400, 500]), "large": zips([400, 700]), "beside": zips([400, 500]) | {"notes.txt": b"#" * 200},
+        "many": zips([1, 1, 1]) | {"5.zip": make_zip({"5.py": "", "6.py": ""})}, "four": zips([1, 1, 1, 1]),
+        "stored": {"0.zip": make_zip({"gpt.py": b"#" * 700}, zipfile.ZIP_STORED)},
+    }  # fmt: skip
+    lay(tmp_path, {f"{student}/{name}": data for student, files in students.items() for name, data in files.items()})
+    found = by_key(read(tmp_path))
+    assert {key: refused(found[key]) for key in ("large", "beside", "many")} == {
+        "large": "intake.too-big", "beside": "intake.too-big", "many": "intake.too-many",
+    }  # fmt: skip
+    assert {key: sum(map(len, loaded(found[key]).values())) for key in ("fits", "four", "stored")} == {
+        "fits": 900, "four": 4, "stored": 700,
+    }  # fmt: skip
 
 
 def test_a_submission_that_vanishes_after_it_was_found(laid: Laid) -> None:

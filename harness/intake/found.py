@@ -87,8 +87,9 @@ class Found:
         if self.problem is not None:
             return self.problem
         try:
-            files, notes = self._read()
-            files, more = _open_zips(files, expected)
+            budget = Budget(self.source)  # one for all, or twenty zips would hold twenty times as much
+            files, notes = self._read(budget)
+            files, more = _open_zips(files, expected, budget)
         except Unreadable as error:
             file = self.pieces[0].name if len(self.pieces) == 1 else ""
             return too_big(file).message if file and error.message.id == "intake.too-big" else error.message
@@ -97,8 +98,7 @@ class Found:
         files, renamed = _rename(files, expected, alone)
         return from_files(self.source, files, expected, notes + more + settled + renamed)
 
-    def _read(self) -> tuple[dict[str, bytes], list[Message]]:
-        budget = Budget(self.source)
+    def _read(self, budget: Budget) -> tuple[dict[str, bytes], list[Message]]:
         files: dict[str, bytes] = {}
         notes: list[Message] = []
         for piece in self.pieces:
@@ -112,7 +112,9 @@ class Found:
         return files, notes
 
 
-def _open_zips(files: dict[str, bytes], expected: tuple[str, ...]) -> tuple[dict[str, bytes], list[Message]]:
+def _open_zips(
+    files: dict[str, bytes], expected: tuple[str, ...], budget: Budget
+) -> tuple[dict[str, bytes], list[Message]]:
     """Replace archives that were handed in by their files, unless a course file lies beside them."""
     notes: list[Message] = []
     handed_in = [name for name in files if "/" not in name and name.lower().endswith(archives.ARCHIVE_SUFFIXES)]
@@ -124,7 +126,8 @@ def _open_zips(files: dict[str, bytes], expected: tuple[str, ...]) -> tuple[dict
         if not name.lower().endswith(".zip"):
             kind = archives.kind_of(files[name]) or name.rpartition(".")[2]
             raise Unreadable(message("intake.archive-kind", what=name, kind=kind))
-        found, more = archives.read_zip(files[name], name, expected)
+        budget.spend(files=-1, size=-len(files[name]))  # its files take its place
+        found, more = archives.read_zip(files[name], name, expected, budget)
         notes += more
         rest = _merge(rest, found, notes)
     return rest, notes

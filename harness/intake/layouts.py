@@ -238,7 +238,7 @@ def is_work(child: Child) -> bool:
 
 
 def repos(place: Place) -> list[Found] | None:
-    """Cloned repositories: more than half of the folders hold a `.git`. Not in a zip. Other work may lie beside them."""
+    """Cloned repositories: more than half of the folders hold a `.git`. Not in a zip. Other work may lie beside."""
     if not isinstance(place.tree, FolderTree):
         return None
     folders = [child for child in place.children if child.kind == "folder"]
