@@ -127,7 +127,7 @@ def adjusted(
     Args:
         judged: what the judge says.
         student: whose it is.
-        entry: the student's attempts, and an own due time.
+        entry: the student's attempts, and own due times.
         counting: the attempt that was judged.
         course: has the late rule.
         marks: those for this student.
@@ -136,7 +136,8 @@ def adjusted(
     Raises:
         Problem: a mark does not fit the checks.
     """
-    due = due_time(course.late, entry.due) if course.late is not None else entry.due
+    own = entry.dues.get(student.id)
+    due = due_time(course.late, own) if course.late is not None else own
     by_hand = [mark.adjustment(judged) for mark in marks] if judged.exercises else []
     adjustments = [*judged.adjustments, *by_hand]
     said = [as_text(note) for note in (*counting.notes, *notes)]
