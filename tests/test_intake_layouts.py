@@ -179,6 +179,15 @@ def test_gradescope(laid: Laid) -> None:
     assert [note.id for note in found["9"].notes] == ["intake.no-time.metadata"]
 
 
+@pytest.mark.parametrize("time", ["0001-01-01 00:00:00 +1000", "9999-12-31 23:59:59 -0500", "2026-02-30 00:00:00 Z"])
+def test_gradescope_times_that_cannot_be(tmp_path: Path, time: str) -> None:
+    text = f"submission_1:\n  :created_at: {time}\n"
+    files = {"submission_metadata.yml": text.encode(), "submission_1/gpt.py": GPT}
+    found = by_key(read(lay(tmp_path, files)))["submission_1"]
+    assert found.submitted is None
+    assert [note.id for note in found.notes] == ["intake.no-time.metadata"]
+
+
 @pytest.mark.parametrize("text", [b"- a list\n", b"a: [1\n", b"\xff\xfe", b"text", b"&a [*a, *b]", b"",
                                   b"[" * 50_000, b"[" * 50_000 + b"]" * 50_000, b"- " * 20_000 + b"x"])  # fmt: skip
 def test_gradescope_metadata_that_is_damaged(tmp_path: Path, text: bytes) -> None:

@@ -52,10 +52,11 @@ def test_a_roster(tmp_path: Path, separator: str, end: str, encoding: str) -> No
 
 def test_every_wrong_row_is_named(tmp_path: Path) -> None:
     text = "id,name,canvas,due\ns1,A,1,\n,B,2,\nS1,C,3,\ns4,D,1,\ns5,E,5,tomorrow\ns6,F,6,2026-03-01\ns7,G,7,,x,\n"
+    text += "s8,H,8,0001-01-01T00:00Z\n"
     said = wrong(tmp_path, text)
     for part in ("Row 3 has no id", "Row 4: id S1 is that of row 2", "Row 5: canvas 1 is that of row 2",
                  "Row 6: due 'tomorrow'", "Row 7: due '2026-03-01'", "2026-03-01T23:59",
-                 "Row 8 has 6 cells"):  # fmt: skip
+                 "Row 8 has 6 cells", "Row 9: due '0001-01-01T00:00Z'"):  # fmt: skip
         assert part in said
     assert "Row 2" not in said
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from harness.course import YEARS
 from harness.intake import git
 from harness.intake.archives import ARCHIVE_SUFFIXES
 from harness.intake.found import Found, Person, Piece
@@ -228,6 +229,8 @@ def _time(text: str) -> datetime.datetime | None:
     try:
         time = datetime.datetime.fromisoformat(re.sub(r"\s+(?=Z|[+-]\d)", "", text))
     except ValueError:
+        return None
+    if time.year not in YEARS:
         return None
     return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from harness.course import YEARS
 from harness.intake.found import Found, Person
 from harness.intake.late import instant
 from harness.intake.names import compact, plain, spellings
@@ -235,8 +236,8 @@ def _member(line: int, cells: dict[str, str], zone: str | None, wrong: list[str]
 def _due(text: str, zone: str | None) -> datetime.datetime | None:
     try:
         time = datetime.datetime.fromisoformat(text)
-        if ":" not in text or (time.tzinfo is None and zone is None):
+        if ":" not in text or time.year not in YEARS or (time.tzinfo is None and zone is None):
             return None
         return instant(time, ZoneInfo(zone or "UTC"))
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
