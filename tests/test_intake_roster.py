@@ -115,7 +115,7 @@ ROSTER = Roster(
         Member("s2", "Müller, Åsa", "asa@example.org", ids={"canvas": "102"}),
         Member("s3", "Zed de la Cruz", "zed@example.org", group="blue", ids={"github": "zedc"}),
         Member("s4", "Ida Ng", group="blue"),
-        Member("s5", "Kim Lee"),
+        Member("s5", "Kim Lee", ids={"gradescope": "Grade5"}),
         Member("s6", "Lee Kim"),
         Member("s7", "Red Hand", group="red"),
     ]
@@ -142,6 +142,8 @@ def folder(name: str) -> Found:
         (found("9", Person("delacruzzed", ids={"canvas": "9"})), "s3 s4", "name"),
         (found("9", Person("blue-Ida Ng", ids={"moodle": "9"})), "s3 s4", "name"),
         (found("9", Person("x", ids={"gradescope": "S1"})), "s1", "id"),
+        (found("9", Person("x", ids={"gradescope": "grade5"})), "s5", "id"),
+        (found("9", Person("x", ids={"gradescope": "11"})), "", ""),  # a number that another platform gave
         (folder("s1"), "s1", "id"), (folder("zedc"), "s3 s4", "id"), (folder("asa@example.org"), "s2", "email"),
         (folder("Nova_Quill"), "s1", "name"), (folder("Red"), "s7", "group"), (folder("Blue"), "s3 s4", "group"),
         (found("g", Person("Nova Quill"), Person("", "asa@example.org")), "s1 s2", "name"),
