@@ -12,6 +12,7 @@ import uuid
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -385,6 +386,38 @@ def test_repositories(tmp_path: Path) -> None:
     assert [note.id for note in found["hw-empty"].notes] == ["intake.no-time.no-commit"]
     assert loaded(found["hw-nova"]) == {"gpt.py": GPT}
     assert not marker.exists()
+
+
+def commit_object(folder: Path, message: bytes) -> str:
+    """Write a commit with this message that HEAD does not name, and give its id."""
+    text = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor N <n> 1767225600 +0000\n"
+    text += b"committer N <n> 1767225600 +0000\n\n" + message
+    done = subprocess.run(["git", "hash-object", "-t", "commit", "-w", "--stdin"], cwd=folder, input=text,
+                          check=True, capture_output=True)  # fmt: skip
+    return done.stdout.decode().strip()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_commit_as_large_as_a_bomb_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("hw-nova", 2**21), ("hw-zed", 2**19)):
+        folder = lay(tmp_path / "all", {f"{name}/gpt.py": GPT}) / name
+        git(folder, "init", "-q")
+        git(folder, "update-ref", "HEAD", commit_object(folder, b"#" * size))
+    # What stands in place of the last commit is not read either.
+    git(folder, "replace", "HEAD", commit_object(folder, b"#" * 2**21))
+    answers = []
+
+    def run(*arguments: Any, **settings: Any) -> subprocess.CompletedProcess[bytes]:
+        answers.append(real(*arguments, **settings))
+        return answers[-1]
+
+    real = subprocess.run
+    monkeypatch.setattr(subprocess, "run", run)
+    found = by_key(read(tmp_path / "all"))
+    assert [note.id for note in found["hw-nova"].notes] == ["intake.no-time.large-commit"]
+    assert loaded(found["hw-nova"]) == {"gpt.py": GPT}
+    assert found["hw-zed"].submitted == datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    assert max(len(answer.stdout) for answer in answers) < 2**20
 
 
 def test_an_override(tmp_path: Path) -> None:

@@ -90,10 +90,10 @@ class Roster:
     def match(self, found: Found) -> Match:
         """Find out whose an attempt is.
 
-        In this order, and the first that fits anyone decides: (1) the platform's id; Gradescope's SID may be the course's
-        own id, too, and the name of a folder or file any id of the roster; (2) the e-mail address; (3) the name, without regard to case,
-        punctuation and which word comes first; (4) the name of a group. If several fit, none is chosen. An attempt
-        counts for all of a group.
+        In this order, and the first that fits anyone decides: (1) the platform's id; Gradescope's SID may be the
+        course's own id, too, and the name of a folder or file any id of the roster; (2) the e-mail address; (3) the
+        name, without regard to case, punctuation and which word comes first; (4) the name of a group. If several fit,
+        none is chosen. An attempt counts for all of a group.
         """
         members: list[Member] = []
         candidates: list[Member] = []
