@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.course import YEARS, Late, read_course
+from harness.course import ROOT, YEARS, Late, read_course
 from harness.intake.late import days_late, due_time, instant, late_adjustment, late_seconds
 from harness.problem import Problem
 
@@ -142,6 +142,12 @@ def test_the_rule_in_course_toml(tmp_path: Path, due: str) -> None:
     assert rule is not None
     assert due_time(rule) == datetime.datetime(2026, 3, 27, 22, 59, tzinfo=UTC)
     assert (rule.unit, rule.cap) == ("percent", 50)
+
+
+def test_the_rule_in_the_documentation(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")
+    rule = read_course(course(tmp_path, text.partition("```toml\n[late]\n")[2].partition("```")[0])).late
+    assert rule == Late(DUE, "Europe/Berlin", 15, 10, "percent", 50)
 
 
 @pytest.mark.parametrize(

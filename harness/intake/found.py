@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -143,10 +144,14 @@ def reads_like(name: str, wanted: str, alone: bool = False) -> bool:
 
     `alone`: it is all that was handed in, so that something may stand before the name: `nova_gpt.py`.
     """
+    return _pattern(wanted, alone).fullmatch(name) is not None
+
+
+@functools.cache  # a class asks for the same few names thousands of times
+def _pattern(wanted: str, alone: bool) -> re.Pattern[str]:
     stem, dot, suffix = wanted.rpartition(".")
     prefix = r"(?:.+[-_ ])?" if alone else ""
-    pattern = rf"{prefix}{re.escape(stem)}(?:-\d+| ?\(\d+\))?{re.escape(dot + suffix)}"
-    return re.fullmatch(pattern, name, re.IGNORECASE) is not None
+    return re.compile(rf"{prefix}{re.escape(stem)}(?:-\d+| ?\(\d+\))?{re.escape(dot + suffix)}", re.IGNORECASE)
 
 
 def _rename(files: dict[str, bytes], expected: tuple[str, ...], alone: bool) -> tuple[dict[str, bytes], list[Message]]:
