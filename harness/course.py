@@ -17,6 +17,7 @@ from harness.messages import message
 from harness.problem import Problem
 
 ROOT = Path(__file__).resolve().parents[1]
+YEARS = range(1970, 9000)  # of times that are reckoned with: zones and days late cannot leave the calendar from there
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,6 +64,9 @@ class Late(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             zoneinfo.ZoneInfo(self.zone)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
             raise ValueError(f"zone {self.zone!r} is not known; give a name like 'Europe/Berlin' or 'UTC'") from None
+        if self.due.year not in YEARS:
+            raise ValueError(f"due is in the year {self.due.year}; give one from {YEARS[0]} to {YEARS[-1]}, or leave "
+                             "[late] out if nothing is ever late")  # fmt: skip
         for name, value in (("grace_minutes", self.grace_minutes), ("per_day", self.per_day), ("cap", self.cap or 0.0)):
             if not math.isfinite(value) or value < 0:
                 raise ValueError(f"{name} must be a number of at least 0, not {value}")

@@ -140,10 +140,13 @@ ENGLISH = {
     "intake.nested": "{file} is an archive inside the submission; it was not opened.",
     "intake.renamed": "{file} was read as {name}.",
     "intake.no-time.metadata": "When {what} was handed in is not known: {file} does not say.",
+    "intake.no-time.no-repository": "When {what} was handed in is not known: it is not a repository.",
     "intake.no-time.git-folder": "When {what} was handed in is not known: .git is not a folder.",
     "intake.no-time.git-missing": "When {what} was handed in is not known: git is not installed.",
     "intake.no-time.git-silent": "When {what} was handed in is not known: git did not answer.",
     "intake.no-time.no-commit": "When {what} was handed in is not known: it has no commit that can be read.",
+    "intake.no-time.large-commit": "When {what} was handed in is not known: its last commit alone is larger than "
+    "{limit} KiB.",
     "intake.no-time.undated": "When {what} was handed in is not known: its last commit has no time.",
     "intake.no-time.range": "When {what} was handed in is not known: the time of its last commit is out of range.",
     # What a batch says of a result.

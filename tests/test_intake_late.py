@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.course import Late, read_course
+from harness.course import ROOT, YEARS, Late, read_course
 from harness.intake.late import days_late, due_time, instant, late_adjustment, late_seconds
 from harness.problem import Problem
 
@@ -83,6 +83,20 @@ def test_an_own_due_time() -> None:
     assert due_time(RULE) == datetime.datetime(2026, 3, 27, 22, 59, tzinfo=UTC)
 
 
+ANY_TIME = st.datetimes(datetime.datetime(YEARS[0], 1, 1), datetime.datetime(YEARS[-1], 12, 31, 23, 59))
+
+
+@settings(deadline=None)
+@given(due=ANY_TIME, submitted=ANY_TIME, zone=st.sampled_from(["Pacific/Kiritimati", "Pacific/Pago_Pago"]),
+       hours=st.integers(-23, 23))  # fmt: skip
+def test_no_year_that_is_allowed_leads_out_of_the_calendar(
+    due: datetime.datetime, submitted: datetime.datetime, zone: str, hours: int
+) -> None:
+    when = submitted.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=hours)))
+    start = due_time(Late(due, zone))
+    assert (days_late(when, start, ZoneInfo(zone)) > 0) == (when > start)
+
+
 TIMES = st.datetimes(datetime.datetime(2026, 1, 1), datetime.datetime(2027, 6, 1))
 ZONES = st.sampled_from(["Europe/Berlin", "America/New_York", "Asia/Shanghai", "Australia/Lord_Howe", "UTC"])
 
@@ -130,6 +144,12 @@ def test_the_rule_in_course_toml(tmp_path: Path, due: str) -> None:
     assert (rule.unit, rule.cap) == ("percent", 50)
 
 
+def test_the_rule_in_the_documentation(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")
+    rule = read_course(course(tmp_path, text.partition("```toml\n[late]\n")[2].partition("```")[0])).late
+    assert rule == Late(DUE, "Europe/Berlin", 15, 10, "percent", 50)
+
+
 @pytest.mark.parametrize(
     ("late", "part"),
     [
@@ -143,6 +163,9 @@ def test_the_rule_in_course_toml(tmp_path: Path, due: str) -> None:
         ('due = 2026-03-27T23:59:00\nzone = "UTC"\nper_day = nan\ncap = 1', "per_day"),
         ('due = 2026-03-27T23:59:00\nzone = "UTC"\nunit = "euro"', "unit"),
         ('due = 2026-03-27T23:59:00\nzone = "UTC"\npenalty = 5', "penalty"),
+        ('due = 9999-12-31T23:59:00\nzone = "America/New_York"', "due is in the year 9999; give one from 1970"),
+        ('due = 0001-01-01T00:00:00\nzone = "Europe/Berlin"', "due is in the year 1; give one"),
+        ('due = 0001-01-01T00:00:00Z\nzone = "America/New_York"', "due is in the year 1; give one"),
     ],
 )
 def test_a_rule_that_is_wrong_names_the_key(tmp_path: Path, late: str, part: str) -> None:

@@ -9,8 +9,10 @@ import shutil
 import subprocess
 import sys
 import uuid
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -82,9 +84,12 @@ def test_canvas(laid: Laid) -> None:
         "mülleråsa_LATE_102_9003_my work.zip": make_zip({"my work/gpt.py": GPT, "__MACOSX/x": b""}),
         "o_brienzed_103_text.html": b"<p>typed</p>",
         "anon_Ab3xZ_9004_gpt.py": GPT, "LATE_anon_Qq1_9005_gpt.py": GPT,
-        "readme.md": b"", ".DS_Store": b"",
+        "readme.md": b"", ".DS_Store": b"", "mailed by eve gpt.py": GPT, "hand_delivered/gpt.py": GPT,
+        "grades.csv": b"",
     }))  # fmt: skip
-    assert (intake.layout, intake.ignored) == ("canvas", ["readme.md"])
+    assert intake.layout == "canvas"
+    why = "(Canvas gives files named like doejane_123_456_gpt.py)"
+    assert intake.ignored == [f"{name} {why}" for name in ("hand_delivered", "mailed by eve gpt.py", "readme.md")]
     found = by_key(intake)
     assert set(found) == {"101", "102", "103", "anon_Ab3xZ", "anon_Qq1"}
     assert loaded(found["101"]) == {"gpt.py": GPT, "rope.py": ROPE}
@@ -109,8 +114,10 @@ def test_moodle(laid: Laid) -> None:
         "Typed Text_14_assignsubmission_onlinetext/onlinetext.html": b"<p>",
         "Both Kinds_15_assignsubmission_onlinetext/onlinetext.html": b"<p>",
         "Both Kinds_15_assignsubmission_file/gpt.py": GPT,
+        "extra.py": GPT,
     }))  # fmt: skip
     assert intake.layout == "moodle"
+    assert intake.ignored == ["extra.py (Moodle gives names like Jane Doe_123_assignsubmission_file)"]
     found = by_key(intake)
     assert {key: found[key].people[0].name for key in found} == {
         "11": "Nova de la Quill", "12": "Åsa Müller-O'Neil", "13": "Flat File", "14": "Typed Text", "15": "Both Kinds",
@@ -155,9 +162,11 @@ def test_gradescope(laid: Laid) -> None:
         "assignment_5_export/submission_72/my work/gpt.py": GPT,
         "assignment_5_export/submission_74/gpt.py": GPT,
         "assignment_5_export/scores.csv": b"",
+        "assignment_5_export/eve.zip": b"",
         "__MACOSX/assignment_5_export/._submission_71": b"",
     }))  # fmt: skip
-    assert (intake.layout, intake.ignored) == ("gradescope", ["scores.csv"])
+    assert intake.layout == "gradescope"
+    assert [name.partition(" (")[0] for name in intake.ignored] == ["eve.zip"]
     found = by_key(intake)
     assert set(found) == {"00123", "submission_72", "9", "submission_74"}
     assert found["00123"].submitted == datetime.datetime(2026, 3, 1, 22, 58, 1, 123456, datetime.UTC)
@@ -169,6 +178,15 @@ def test_gradescope(laid: Laid) -> None:
     assert refused(found["9"]) == "intake.no-files"
     assert found["9"].people[0].name == "Nova Quill"
     assert [note.id for note in found["9"].notes] == ["intake.no-time.metadata"]
+
+
+@pytest.mark.parametrize("time", ["0001-01-01 00:00:00 +1000", "9999-12-31 23:59:59 -0500", "2026-02-30 00:00:00 Z"])
+def test_gradescope_times_that_cannot_be(tmp_path: Path, time: str) -> None:
+    text = f"submission_1:\n  :created_at: {time}\n"
+    files = {"submission_metadata.yml": text.encode(), "submission_1/gpt.py": GPT}
+    found = by_key(read(lay(tmp_path, files)))["submission_1"]
+    assert found.submitted is None
+    assert [note.id for note in found.notes] == ["intake.no-time.metadata"]
 
 
 @pytest.mark.parametrize("text", [b"- a list\n", b"a: [1\n", b"\xff\xfe", b"text", b"&a [*a, *b]", b"",
@@ -210,11 +228,13 @@ def test_loose_files(tmp_path: Path) -> None:
         "nova.py": GPT, "zed_gpt.py": GPT, "asa.rar": b"Rar!", "bo.tar.gz": b"", "cy.docx": b"", "scores.csv": b"",
         "dee.zip": b"", "eve.zip": locked(make_zip({"gpt.py": GPT})), "fay.zip": make_zip({"gpt.py": GPT})[:60],
         "gus.zip": zip_of(("../gpt.py", GPT)), "hal.ipynb": b"{}",
+        "ian.py.txt": GPT, "jo.txt": GPT,
     }))  # fmt: skip
-    assert (intake.layout, intake.ignored) == ("folders", ["scores.csv"])
+    assert intake.layout == "folders"
+    assert intake.ignored == ["jo.txt (not a folder, .py file, notebook or .zip)"]
     found = by_key(intake)
     refusals = {"asa": "intake.archive-kind", "bo": "intake.archive-kind", "cy": "intake.kind", "dee": "intake.empty",
-                "eve": "intake.encrypted", "fay": "intake.not-zip"}  # fmt: skip
+                "eve": "intake.encrypted", "fay": "intake.not-zip", "ian": "intake.kind"}  # fmt: skip
     assert {key: refused(found[key]) for key in refusals} == refusals
     assert note_ids(found["nova"]) == ["submission.nothing"]
     assert loaded(found["zed_gpt"]) == {"gpt.py": GPT}
@@ -223,6 +243,28 @@ def test_loose_files(tmp_path: Path) -> None:
     only = found["nova"].load(("gpt.py",))
     assert isinstance(only, Submission)
     assert only.files == {"gpt.py": GPT}
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+def test_a_single_folder_that_holds_a_class_is_looked_through(tmp_path: Path, kind: str) -> None:
+    def keys(files: dict[str, bytes]) -> list[str]:
+        if kind == "folder":
+            path = lay(tmp_path / str(uuid.uuid4()), files)
+        else:
+            path = tmp_path / f"{uuid.uuid4()}.zip"
+            path.write_bytes(make_zip(files))
+        intake = read(path, expected=EXPECTED)
+        assert intake.layout == "folders"
+        return [found.key for found in intake.attempts]
+
+    assert keys({"class/ada.py": GPT, "class/bob.py": GPT}) == ["ada", "bob"]
+    assert keys({"class/ada.ipynb": b"{}", "class/ada_gpt.py": GPT, "class/list.csv": b""}) == ["ada", "ada_gpt"]
+    assert keys({"c/repos/ada/gpt.py": GPT, "c/repos/bob.py": GPT, "c/repos/dora.zip": b""}) == ["ada", "bob", "dora"]
+    # A student's own folder stays one submission.
+    assert keys({"nova/gpt.py": GPT, "nova/tools.py": b""}) == ["nova"]
+    assert keys({"nova/GPT (1).py": GPT, "nova/tools.py": b""}) == ["nova"]
+    assert keys({"nova/my work/gpt.py": GPT, "nova/my work/tools.py": b""}) == ["nova"]
+    assert keys({"nova/work.zip": make_zip({"gpt.py": GPT}), "nova/plan.txt": b""}) == ["nova"]
 
 
 def test_files_like_a_course_file_are_not_mistaken_for_it(tmp_path: Path) -> None:
@@ -275,6 +317,28 @@ def test_too_much_is_that_students_result(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(loaded(by_key(intake)["s2"])["gpt.py"]) == 100
 
 
+def test_several_zips_and_files_share_one_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submission, "MAX_BYTES", 1000)
+    monkeypatch.setattr(submission, "MAX_FILES", 4)
+
+    def zips(sizes: list[int]) -> dict[str, bytes]:
+        return {f"{n}.zip": make_zip({f"{n}.py": b"#" * size}) for n, size in enumerate(sizes)}
+
+    students = {
+        "fits": zips([400, 500]), "large": zips([400, 700]), "beside": zips([400, 500]) | {"notes.txt": b"#" * 200},
+        "many": zips([1, 1, 1]) | {"5.zip": make_zip({"5.py": "", "6.py": ""})}, "four": zips([1, 1, 1, 1]),
+        "stored": {"0.zip": make_zip({"gpt.py": b"#" * 700}, zipfile.ZIP_STORED)},
+    }  # fmt: skip
+    lay(tmp_path, {f"{student}/{name}": data for student, files in students.items() for name, data in files.items()})
+    found = by_key(read(tmp_path))
+    assert {key: refused(found[key]) for key in ("large", "beside", "many")} == {
+        "large": "intake.too-big", "beside": "intake.too-big", "many": "intake.too-many",
+    }  # fmt: skip
+    assert {key: sum(map(len, loaded(found[key]).values())) for key in ("fits", "four", "stored")} == {
+        "fits": 900, "four": 4, "stored": 700,
+    }  # fmt: skip
+
+
 def test_a_submission_that_vanishes_after_it_was_found(laid: Laid) -> None:
     path = laid({"s1/gpt.py": GPT, "s2/gpt.py": GPT})
     found = by_key(read(path))
@@ -296,7 +360,8 @@ def git(folder: Path, *arguments: str, date: str = "") -> None:
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_repositories(tmp_path: Path) -> None:
-    files = {"hw-nova/gpt.py": GPT, "hw-zed/gpt.py": GPT, "hw-empty/rope.py": ROPE, "list.txt": b""}
+    files = {"hw-nova/gpt.py": GPT, "hw-zed/gpt.py": GPT, "hw-empty/rope.py": ROPE, "list.txt": b"",
+             "carl_gpt.py": GPT, "plain/gpt.py": GPT, "hw-dora.zip": make_zip({"gpt.py": GPT})}  # fmt: skip
     folder = lay(tmp_path / "all", files)
     marker = tmp_path / "ran"
     for name, date in (("hw-nova", "2026-03-01T23:30:00+0530"), ("hw-zed", "2026-03-02T08:00:00-0800")):
@@ -308,14 +373,51 @@ def test_repositories(tmp_path: Path) -> None:
         git(folder / name, "config", "log.showSignature", "true")
     git(folder / "hw-empty", "init", "-q")
     intake = read(folder)
-    assert (intake.layout, intake.ignored) == ("repos", ["list.txt"])
+    assert intake.layout == "repos"
+    assert intake.ignored == ["list.txt (neither a repository nor a folder, .py file, notebook or .zip)"]
     found = by_key(intake)
+    assert list(found) == ["carl_gpt", "hw-dora", "hw-empty", "hw-nova", "hw-zed", "plain"]
+    for key in ("carl_gpt", "hw-dora", "plain"):  # they lie beside, and are as good as others
+        assert loaded(found[key]) == {"gpt.py": GPT}
+        assert [note.id for note in found[key].notes] == ["intake.no-time.no-repository"]
     assert found["hw-nova"].submitted == datetime.datetime(2026, 3, 1, 18, 0, tzinfo=datetime.UTC)
     assert found["hw-zed"].submitted == datetime.datetime(2026, 3, 2, 16, 0, tzinfo=datetime.UTC)
     assert found["hw-empty"].submitted is None
     assert [note.id for note in found["hw-empty"].notes] == ["intake.no-time.no-commit"]
     assert loaded(found["hw-nova"]) == {"gpt.py": GPT}
     assert not marker.exists()
+
+
+def commit_object(folder: Path, message: bytes) -> str:
+    """Write a commit with this message that HEAD does not name, and give its id."""
+    text = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor N <n> 1767225600 +0000\n"
+    text += b"committer N <n> 1767225600 +0000\n\n" + message
+    done = subprocess.run(["git", "hash-object", "-t", "commit", "-w", "--stdin"], cwd=folder, input=text,
+                          check=True, capture_output=True)  # fmt: skip
+    return done.stdout.decode().strip()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_commit_as_large_as_a_bomb_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("hw-nova", 2**21), ("hw-zed", 2**19)):
+        folder = lay(tmp_path / "all", {f"{name}/gpt.py": GPT}) / name
+        git(folder, "init", "-q")
+        git(folder, "update-ref", "HEAD", commit_object(folder, b"#" * size))
+    # What stands in place of the last commit is not read either.
+    git(folder, "replace", "HEAD", commit_object(folder, b"#" * 2**21))
+    answers = []
+
+    def run(*arguments: Any, **settings: Any) -> subprocess.CompletedProcess[bytes]:
+        answers.append(real(*arguments, **settings))
+        return answers[-1]
+
+    real = subprocess.run
+    monkeypatch.setattr(subprocess, "run", run)
+    found = by_key(read(tmp_path / "all"))
+    assert [note.id for note in found["hw-nova"].notes] == ["intake.no-time.large-commit"]
+    assert loaded(found["hw-nova"]) == {"gpt.py": GPT}
+    assert found["hw-zed"].submitted == datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    assert max(len(answer.stdout) for answer in answers) < 2**20
 
 
 def test_an_override(tmp_path: Path) -> None:

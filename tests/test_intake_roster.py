@@ -52,10 +52,11 @@ def test_a_roster(tmp_path: Path, separator: str, end: str, encoding: str) -> No
 
 def test_every_wrong_row_is_named(tmp_path: Path) -> None:
     text = "id,name,canvas,due\ns1,A,1,\n,B,2,\nS1,C,3,\ns4,D,1,\ns5,E,5,tomorrow\ns6,F,6,2026-03-01\ns7,G,7,,x,\n"
+    text += "s8,H,8,0001-01-01T00:00Z\n"
     said = wrong(tmp_path, text)
     for part in ("Row 3 has no id", "Row 4: id S1 is that of row 2", "Row 5: canvas 1 is that of row 2",
                  "Row 6: due 'tomorrow'", "Row 7: due '2026-03-01'", "2026-03-01T23:59",
-                 "Row 8 has 6 cells"):  # fmt: skip
+                 "Row 8 has 6 cells", "Row 9: due '0001-01-01T00:00Z'"):  # fmt: skip
         assert part in said
     assert "Row 2" not in said
 
@@ -114,7 +115,7 @@ ROSTER = Roster(
         Member("s2", "Müller, Åsa", "asa@example.org", ids={"canvas": "102"}),
         Member("s3", "Zed de la Cruz", "zed@example.org", group="blue", ids={"github": "zedc"}),
         Member("s4", "Ida Ng", group="blue"),
-        Member("s5", "Kim Lee"),
+        Member("s5", "Kim Lee", ids={"gradescope": "Grade5"}),
         Member("s6", "Lee Kim"),
         Member("s7", "Red Hand", group="red"),
     ]
@@ -141,6 +142,8 @@ def folder(name: str) -> Found:
         (found("9", Person("delacruzzed", ids={"canvas": "9"})), "s3 s4", "name"),
         (found("9", Person("blue-Ida Ng", ids={"moodle": "9"})), "s3 s4", "name"),
         (found("9", Person("x", ids={"gradescope": "S1"})), "s1", "id"),
+        (found("9", Person("x", ids={"gradescope": "grade5"})), "s5", "id"),
+        (found("9", Person("x", ids={"gradescope": "11"})), "", ""),  # a number that another platform gave
         (folder("s1"), "s1", "id"), (folder("zedc"), "s3 s4", "id"), (folder("asa@example.org"), "s2", "email"),
         (folder("Nova_Quill"), "s1", "name"), (folder("Red"), "s7", "group"), (folder("Blue"), "s3 s4", "group"),
         (found("g", Person("Nova Quill"), Person("", "asa@example.org")), "s1 s2", "name"),
@@ -201,7 +204,8 @@ def test_own_due_times() -> None:
     times = [datetime.datetime(2026, 3, day, tzinfo=datetime.UTC) for day in (1, 5)]
     dues = {"a": times[0], "b": times[1], "c": None}
     roster = Roster([Member(key, group="g", due=due) for key, due in dues.items()])
-    assert arrange([folder("a")], roster).entries[0].due == times[1]
+    entry = arrange([folder("a")], roster).entries[0]  # who shares work shares no due time
+    assert entry.dues == {"a": times[0], "b": times[1]}
 
 
 def test_without_a_roster() -> None:

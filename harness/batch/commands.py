@@ -136,7 +136,8 @@ def _plan(submissions: Path, layout: str | None, roster: Path | None, course: Co
     from harness.intake.roster import read_roster
     from harness.text import terminal as harmless
 
-    intake = read(submissions, layout=layout)
+    expected = tuple(dict.fromkeys(name for exercise in course.exercise for name in exercise.files))
+    intake = read(submissions, layout=layout, expected=expected)
     members = read_roster(roster, course.late.zone if course.late is not None else None) if roster is not None else None
     work = arrange(intake.attempts, members)
     said = [note.render() for note in intake.notes]

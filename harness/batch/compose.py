@@ -143,7 +143,7 @@ def adjusted(
     Args:
         judged: what the judge says.
         student: whose it is.
-        entry: the student's attempts, and an own due time.
+        entry: the student's attempts, and own due times.
         counting: the attempt that was judged.
         course: has the late rule.
         marks: those for this student.
@@ -152,7 +152,8 @@ def adjusted(
     Raises:
         Problem: a mark does not fit the checks.
     """
-    due = due_time(course.late, entry.due) if course.late is not None else entry.due
+    own = entry.dues.get(student.id)
+    due = due_time(course.late, own) if course.late is not None else own
     if judged.exercises:
         judged = marked(judged, marks)
     adjustments = list(judged.adjustments)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.intake.found import Found, Person, Piece
-from harness.intake.layouts import LAYOUTS, Place
+from harness.intake.found import Found, Person, Piece, reads_like
+from harness.intake.layouts import LAYOUTS, Place, is_work
 from harness.intake.trees import Tree, open_tree
 from harness.outcome import Message
 from harness.problem import Problem
@@ -22,7 +22,8 @@ class Intake:
     Args:
         layout: the guess, or the one that was asked for.
         attempts: in the order of their names; several may be the same student's.
-        ignored: names of what lies there and is nobody's submission: lists, readmes.
+        ignored: what lies there and was not taken for anybody's submission: "name (reason)". Hidden files, caches,
+            tables such as lists of grades, and what is part of an export are not among it.
         notes: on what was left out of a zip of the whole class.
     """
 
@@ -32,7 +33,7 @@ class Intake:
     notes: list[Message] = field(default_factory=list)
 
 
-def read(path: Path, *, layout: str | None = None) -> Intake:
+def read(path: Path, *, layout: str | None = None, expected: tuple[str, ...] = ()) -> Intake:
     """Find the attempts in a folder or a zip of submissions. Their files are not read yet.
 
     The layout is guessed by these rules, the first that fits:
@@ -44,11 +45,13 @@ def read(path: Path, *, layout: str | None = None) -> Intake:
     5. `folders`: whatever else: a folder, .py file, notebook or .zip for each student.
 
     Where all lies in one folder, as in an export that was unpacked, the rules are tried there, too; for `folders` only
-    if that folder holds folders and zips alone, two at least (otherwise it is taken for a student's).
+    if two things at least in that folder may be students' (folders, zips, .py files, notebooks) and none is a file that
+    the course asks for: otherwise it is taken for a student's.
 
     Args:
         path: the folder or zip.
         layout: which layout it is, instead of a guess.
+        expected: the file names that the course asks for.
 
     Raises:
         Problem: it cannot be read, holds no submissions, or does not look like the layout that was asked for.
@@ -64,7 +67,7 @@ def read(path: Path, *, layout: str | None = None) -> Intake:
     places = _places(tree)
     wanted = [layout] if layout else list(LAYOUTS)
     for name in wanted:
-        for place in _places_for_folders(places) if name == "folders" else places:
+        for place in _places_for_folders(places, expected) if name == "folders" else places:
             found = LAYOUTS[name](place)
             if found is not None:
                 if not found:
@@ -81,11 +84,12 @@ def _places(tree: Tree) -> list[Place]:
     return places
 
 
-def _places_for_folders(places: list[Place]) -> list[Place]:
-    """Only the one whose folders are the students'."""
+def _places_for_folders(places: list[Place], expected: tuple[str, ...]) -> list[Place]:
+    """Only the one whose folders and files are the students'."""
     for place in reversed(places[1:]):
-        students = all(child.kind == "folder" or child.name.lower().endswith(".zip") for child in place.children)
-        if students and len(place.children) > 1:
+        students = sum(is_work(child) for child in place.children) > 1
+        own = any(reads_like(child.name, wanted) for child in place.children for wanted in expected)
+        if students and not own:
             return [place]
     return places[:1]
 

@@ -128,7 +128,9 @@ class Archive:
         self._file.close()
 
 
-def read_zip(source: Path | bytes, what: str, expected: tuple[str, ...]) -> tuple[dict[str, bytes], list[Message]]:
+def read_zip(
+    source: Path | bytes, what: str, expected: tuple[str, ...], budget: Budget | None = None
+) -> tuple[dict[str, bytes], list[Message]]:
     """The files of a submission that was handed in as a zip, and notes on what was left out.
 
     Folders around the course's files are unwrapped (`unwrap`), names that collide are settled (`settle`).
@@ -137,13 +139,14 @@ def read_zip(source: Path | bytes, what: str, expected: tuple[str, ...]) -> tupl
         source: a path, or the bytes of the archive.
         what: how messages call it.
         expected: the file names that the course asks for.
+        budget: of the submission that it is a part of; by default it is all of one.
 
     Raises:
         Unreadable: the archive cannot be read.
     """
     archive = Archive(source, what)
     try:
-        budget = Budget(what)
+        budget = budget or Budget(what)
         found = {name: archive.read(name, budget) for name in archive.entries}
     finally:
         archive.close()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from harness.intake.found import Found
 from harness.intake.late import late_seconds
@@ -21,14 +21,14 @@ class Entry:
         id: name of its folder: the roster's id, the group's name, or what the layout tells; safe and distinct.
         students: for whom it counts.
         attempts: oldest first; `latest` is the one that counts unless the best is asked for.
-        due: the students' own due time in UTC, if the roster gives one; of several, the latest.
+        dues: own due times in UTC by the student's id, of those who have one. Who shares work shares no due time.
         match: how it was joined to the roster; None without a roster.
     """
 
     id: str
     students: tuple[Student, ...]
     attempts: tuple[Found, ...]
-    due: datetime.datetime | None = None
+    dues: Mapping[str, datetime.datetime] = field(default_factory=dict)
     match: Match | None = None
 
     @property
@@ -86,7 +86,7 @@ def arrange(attempts: Iterable[Found], roster: Roster | None = None) -> Work:
     drafts += [_of_layout(key, found, matches.get(key)) for key, found in by_key.items()]
     names = folder_names(draft.id for draft in drafts)
     entries = tuple(
-        Entry(name, draft.students, draft.attempts, draft.due, draft.match)
+        Entry(name, draft.students, draft.attempts, draft.dues, draft.match)
         for name, draft in zip(names, drafts, strict=True)
     )
     if roster is None:
@@ -115,10 +115,10 @@ def _of_members(members: list[Member], shared: list[Match]) -> Entry:
         Student(id=member.id, name=member.name, email=member.email, section=member.section, ids=dict(member.ids))
         for member in members
     )
-    due = max((member.due for member in members if member.due is not None), default=None)
+    dues = {member.id: member.due for member in members if member.due is not None}
     ordered = _oldest_first(match.found for match in shared)
     match = next(match for match in shared if match.found is ordered[-1])
-    return Entry(group or "+".join(member.id for member in members), students, ordered, due, match)
+    return Entry(group or "+".join(member.id for member in members), students, ordered, dues, match)
 
 
 def _of_layout(key: str, attempts: list[Found], match: Match | None) -> Entry:

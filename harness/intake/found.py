@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,8 +88,9 @@ class Found:
         if self.problem is not None:
             return self.problem
         try:
-            files, notes = self._read()
-            files, more = _open_zips(files, expected)
+            budget = Budget(self.source)  # one for all, or twenty zips would hold twenty times as much
+            files, notes = self._read(budget)
+            files, more = _open_zips(files, expected, budget)
         except Unreadable as error:
             file = self.pieces[0].name if len(self.pieces) == 1 else ""
             return too_big(file).message if file and error.message.id == "intake.too-big" else error.message
@@ -97,8 +99,7 @@ class Found:
         files, renamed = _rename(files, expected, alone)
         return from_files(self.source, files, expected, notes + more + settled + renamed)
 
-    def _read(self) -> tuple[dict[str, bytes], list[Message]]:
-        budget = Budget(self.source)
+    def _read(self, budget: Budget) -> tuple[dict[str, bytes], list[Message]]:
         files: dict[str, bytes] = {}
         notes: list[Message] = []
         for piece in self.pieces:
@@ -112,7 +113,9 @@ class Found:
         return files, notes
 
 
-def _open_zips(files: dict[str, bytes], expected: tuple[str, ...]) -> tuple[dict[str, bytes], list[Message]]:
+def _open_zips(
+    files: dict[str, bytes], expected: tuple[str, ...], budget: Budget
+) -> tuple[dict[str, bytes], list[Message]]:
     """Replace archives that were handed in by their files, unless a course file lies beside them."""
     notes: list[Message] = []
     handed_in = [name for name in files if "/" not in name and name.lower().endswith(archives.ARCHIVE_SUFFIXES)]
@@ -124,7 +127,8 @@ def _open_zips(files: dict[str, bytes], expected: tuple[str, ...]) -> tuple[dict
         if not name.lower().endswith(".zip"):
             kind = archives.kind_of(files[name]) or name.rpartition(".")[2]
             raise Unreadable(message("intake.archive-kind", what=name, kind=kind))
-        found, more = archives.read_zip(files[name], name, expected)
+        budget.spend(files=-1, size=-len(files[name]))  # its files take its place
+        found, more = archives.read_zip(files[name], name, expected, budget)
         notes += more
         rest = _merge(rest, found, notes)
     return rest, notes
@@ -135,14 +139,26 @@ def _merge(files: dict[str, bytes], more: dict[str, bytes], notes: list[Message]
     return files | more
 
 
+def reads_like(name: str, wanted: str, alone: bool = False) -> bool:
+    """Whether a file's name is that of a course file but for case and a number: `gpt-1.py`, `gpt (1).py`.
+
+    `alone`: it is all that was handed in, so that something may stand before the name: `nova_gpt.py`.
+    """
+    return _pattern(wanted, alone).fullmatch(name) is not None
+
+
+@functools.cache  # a class asks for the same few names thousands of times
+def _pattern(wanted: str, alone: bool) -> re.Pattern[str]:
+    stem, dot, suffix = wanted.rpartition(".")
+    prefix = r"(?:.+[-_ ])?" if alone else ""
+    return re.compile(rf"{prefix}{re.escape(stem)}(?:-\d+| ?\(\d+\))?{re.escape(dot + suffix)}", re.IGNORECASE)
+
+
 def _rename(files: dict[str, bytes], expected: tuple[str, ...], alone: bool) -> tuple[dict[str, bytes], list[Message]]:
     """Give course files their names back. `alone`: a single file was handed in, so its name may say whose it is."""
     notes: list[Message] = []
     for wanted in expected:
-        stem, dot, suffix = wanted.rpartition(".")
-        prefix = r"(?:.+[-_ ])?" if alone else ""
-        pattern = re.compile(rf"{prefix}{re.escape(stem)}(?:-\d+| ?\(\d+\))?{re.escape(dot + suffix)}", re.IGNORECASE)
-        like = [name for name in files if pattern.fullmatch(name)]
+        like = [name for name in files if reads_like(name, wanted, alone)]
         if alone and len(expected) == 1:
             like = list(files)
         if wanted not in files and len(like) == 1 and like[0] not in expected:

@@ -21,7 +21,7 @@ def instant(time: datetime.datetime, zone: ZoneInfo) -> datetime.datetime:
     student's favour.
 
     Raises:
-        OverflowError: it lies at the very end of the calendar.
+        OverflowError: it lies at the very end of the calendar; no time of a year in `YEARS` does.
     """
     if time.tzinfo is not None:
         return time.astimezone(datetime.UTC)

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from harness.course import YEARS
 from harness.intake import git
 from harness.intake.archives import ARCHIVE_SUFFIXES
 from harness.intake.found import Found, Person, Piece
@@ -35,12 +36,14 @@ _CANVAS = re.compile(
 _MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?P<plugin>[a-z]+)_?(?P<file>.*)", re.DOTALL)
 _GRADESCOPE = re.compile(r"submission_\d+")
 _MAX_NESTING = 50
-_SIDE_FILES = (".csv", ".tsv", ".xlsx", ".ods", ".json", ".toml", ".yml", ".yaml", ".md", ".txt", ".log")
+_WORK = (".py", ".zip", ".ipynb")
+_TABLES = (".csv", ".tsv", ".xlsx", ".ods")
+_SIDE_FILES = (*_TABLES, ".json", ".toml", ".yml", ".yaml", ".md", ".txt", ".log")
 
 
 @dataclass
 class Place:
-    """A folder within the input. `ignored` collects what lies there and is nobody's submission."""
+    """A folder within the input. `ignored` collects what lies there and is nobody's submission: "name (reason)"."""
 
     tree: Tree
     folder: str
@@ -48,6 +51,11 @@ class Place:
 
     def __post_init__(self) -> None:
         self.children: list[Child] = self.tree.children(self.folder)
+
+    def ignore(self, child: Child, why: str) -> None:
+        """List something that is nobody's submission; tables, such as lists of grades, need no word."""
+        if child.kind != "file" or not child.name.lower().endswith(_TABLES):
+            self.ignored.append(f"{child.name} ({why})")
 
     def inside(self, name: str) -> str:
         return f"{self.folder}/{name}" if self.folder else name
@@ -66,7 +74,7 @@ def canvas(place: Place) -> list[Found] | None:
         if child.name in matches and child.kind == "file":
             by_student.setdefault(matches[child.name]["id"], []).append(child)
         else:
-            place.ignored.append(child.name)
+            place.ignore(child, "Canvas gives files named like doejane_123_456_gpt.py")
     attempts = []
     for key, children in by_student.items():
         first = matches[children[0].name]
@@ -97,7 +105,7 @@ def moodle(place: Place) -> list[Found] | None:
         if child.name in matches and child.kind in ("file", "folder"):
             by_student.setdefault(matches[child.name]["id"], []).append(child)
         else:
-            place.ignored.append(child.name)
+            place.ignore(child, "Moodle gives names like Jane Doe_123_assignsubmission_file")
     attempts = []
     for key, children in by_student.items():
         name = unicodedata.normalize("NFC", matches[children[0].name]["name"])
@@ -133,7 +141,7 @@ def gradescope(place: Place) -> list[Found] | None:
         if child in numbered:
             attempts.append(Found(key=name, source=name, pieces=(place.piece(child),)))
         else:
-            place.ignored.append(name)
+            place.ignore(child, f"Gradescope gives folders that {METADATA} lists, or named like submission_123")
     return attempts
 
 
@@ -222,11 +230,18 @@ def _time(text: str) -> datetime.datetime | None:
         time = datetime.datetime.fromisoformat(re.sub(r"\s+(?=Z|[+-]\d)", "", text))
     except ValueError:
         return None
+    if time.year not in YEARS:
+        return None
     return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
 
 
+def is_work(child: Child) -> bool:
+    """Whether it may be a student's whole work, by its kind and name: a folder, .py file, notebook or zip."""
+    return child.kind == "folder" or (child.kind == "file" and child.name.lower().endswith(_WORK))
+
+
 def repos(place: Place) -> list[Found] | None:
-    """Cloned repositories: more than half of the folders hold a `.git`. Not in a zip."""
+    """Cloned repositories: more than half of the folders hold a `.git`. Not in a zip. Other work may lie beside."""
     if not isinstance(place.tree, FolderTree):
         return None
     folders = [child for child in place.children if child.kind == "folder"]
@@ -234,10 +249,15 @@ def repos(place: Place) -> list[Found] | None:
     cloned = sum(git.is_repository(root / child.name) for child in folders)
     if 2 * cloned <= len(folders):
         return None
-    place.ignored += [child.name for child in place.children if child.kind != "folder"]
+    loose = []
+    for child in place.children:
+        if child.kind != "folder" and is_work(child):
+            loose.append(_of_child(place, child, message("intake.no-time.no-repository", what=child.name)))
+        elif child.kind != "folder":
+            place.ignore(child, "neither a repository nor a folder, .py file, notebook or .zip")
     with ThreadPoolExecutor(8) as pool:  # each waits for a process of its own
         times = list(pool.map(git.last_commit, [root / child.name for child in folders]))
-    return [
+    attempts = [
         Found(
             key=unicodedata.normalize("NFC", child.name),
             source=child.name,
@@ -248,33 +268,42 @@ def repos(place: Place) -> list[Found] | None:
         )
         for child, time in zip(folders, times, strict=True)
     ]
+    return sorted(attempts + loose, key=lambda found: found.source)
 
 
 def folders(place: Place) -> list[Found]:
     """One folder, .py file, notebook or zip for each student, named after the student."""
     attempts = []
     for child in place.children:
-        stem, dot, suffix = child.name.rpartition(".")
-        suffix = f".{suffix.lower()}" if dot and stem else ""
-        name, pieces = stem if suffix else child.name, (place.piece(child, child.name),)
-        problem: Message | None = None
-        if child.kind == "folder":
-            name, pieces = child.name, (place.piece(child),)
-        elif child.kind == "link":
-            problem = message("submission.link", file=child.name)
-        elif child.kind == "other":
-            problem = message("intake.special", what=child.name)
-        elif suffix in _SIDE_FILES:
-            place.ignored.append(child.name)
-            continue
-        elif suffix in ARCHIVE_SUFFIXES and suffix != ".zip":
-            name = name.removesuffix(".tar")
-            problem = message("intake.archive-kind", what=child.name, kind=suffix[1:])
-        elif suffix not in (".py", ".zip", ".ipynb"):
-            problem = message("intake.kind", what=child.name)
-        person = _of_folder(name)
-        attempts.append(Found(person.name, child.name, (person,), pieces=() if problem else pieces, problem=problem))
+        stem, _, suffix = child.name.lower().rpartition(".")
+        # Of a text, `nova.py.txt` alone says that it was meant to be handed in.
+        if child.kind == "file" and stem and f".{suffix}" in _SIDE_FILES and not stem.endswith(_WORK):
+            place.ignore(child, "not a folder, .py file, notebook or .zip")
+        else:
+            attempts.append(_of_child(place, child))
     return attempts
+
+
+def _of_child(place: Place, child: Child, *notes: Message) -> Found:
+    """Something that is named after its student."""
+    stem, dot, suffix = child.name.rpartition(".")
+    suffix = f".{suffix.lower()}" if dot and stem else ""
+    name, pieces = stem if suffix else child.name, (place.piece(child, child.name),)
+    problem: Message | None = None
+    if child.kind == "folder":
+        name, pieces = child.name, (place.piece(child),)
+    elif child.kind == "link":
+        problem = message("submission.link", file=child.name)
+    elif child.kind == "other":
+        problem = message("intake.special", what=child.name)
+    elif suffix in ARCHIVE_SUFFIXES and suffix != ".zip":
+        name = name.removesuffix(".tar")
+        problem = message("intake.archive-kind", what=child.name, kind=suffix[1:])
+    elif suffix not in _WORK:
+        name = name.rpartition(".")[0] if name.lower().endswith(_WORK) else name
+        problem = message("intake.kind", what=child.name)
+    person = _of_folder(name)
+    return Found(person.name, child.name, (person,), pieces=() if problem else pieces, problem=problem, notes=notes)
 
 
 def _of_folder(name: str) -> Person:

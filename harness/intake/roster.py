@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from harness.course import YEARS
 from harness.intake.found import Found, Person
 from harness.intake.late import instant
 from harness.intake.names import compact, plain, spellings
@@ -17,6 +18,7 @@ from harness.problem import Problem
 
 PLATFORMS = ("canvas", "sis", "login", "username", "idnumber", "moodle", "gradescope", "github", "lti", "openedx")
 COLUMNS = ("id", "name", "email", "section", "group", "due", *PLATFORMS)
+_ALSO = {"folder": "any", "gradescope": "id"}  # what else an id may be: a SID is one that the course gave
 _MOST_SHOWN = 10
 
 
@@ -88,10 +90,10 @@ class Roster:
     def match(self, found: Found) -> Match:
         """Find out whose an attempt is.
 
-        In this order, and the first that fits anyone decides: (1) the platform's id; Gradescope's SID and the name of a
-        folder or file may be any id of the roster; (2) the e-mail address; (3) the name, without regard to case,
-        punctuation and which word comes first; (4) the name of a group. If several fit, none is chosen. An attempt
-        counts for all of a group.
+        In this order, and the first that fits anyone decides: (1) the platform's id; Gradescope's SID may be the
+        course's own id, too, and the name of a folder or file any id of the roster; (2) the e-mail address; (3) the
+        name, without regard to case, punctuation and which word comes first; (4) the name of a group. If several fit,
+        none is chosen. An attempt counts for all of a group.
         """
         members: list[Member] = []
         candidates: list[Member] = []
@@ -113,8 +115,8 @@ class Roster:
         by_id: list[Member] = []
         for platform, value in person.ids.items():
             by_id += self._known.get((platform, plain(value)), [])
-            if platform in ("folder", "gradescope"):
-                by_id += self._known.get(("any", plain(value)), [])
+            if platform in _ALSO:
+                by_id += self._known.get((_ALSO[platform], plain(value)), [])
         address = person.email or person.ids.get("folder", "")
         ways = (
             ("id", by_id),
@@ -235,8 +237,8 @@ def _member(line: int, cells: dict[str, str], zone: str | None, wrong: list[str]
 def _due(text: str, zone: str | None) -> datetime.datetime | None:
     try:
         time = datetime.datetime.fromisoformat(text)
-        if ":" not in text or (time.tzinfo is None and zone is None):
+        if ":" not in text or time.year not in YEARS or (time.tzinfo is None and zone is None):
             return None
         return instant(time, ZoneInfo(zone or "UTC"))
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
