@@ -66,8 +66,7 @@ def batch(
     What is known already is not judged again. Exit status: 0 all was graded, 1 a person has to look at some of it,
     2 nothing could be graded.
     """
-    from rich.console import Console
-
+    from harness import terminal
     from harness.batch import show
     from harness.batch.keys import basis
     from harness.batch.run import Run, Settings
@@ -76,7 +75,7 @@ def batch(
     from harness.course import read_course
 
     course = read_course().with_limits(limits)
-    console = Console(highlight=False)
+    console = terminal.console()
     plan = _plan(submissions, layout, roster, course)
     settings = Settings(
         course=course,
@@ -102,10 +101,7 @@ def batch(
     if not quiet:
         console.print()
         show.show(figures, console)
-        if others:
-            console.print(f"{len(others)} results are of nobody in this run and were left: {', '.join(others[:5])}"
-                          f"{' ...' if len(others) > 5 else ''}", soft_wrap=True)  # fmt: skip
-        console.print(f"Results: {out}", soft_wrap=True)
+        show.show_rest(others, out, console)
     return LOOK if figures.review or figures.unreadable else GRADED
 
 
@@ -113,8 +109,7 @@ def batch(
 @click.argument("results", type=_FILE)
 def summary(results: Path) -> int:
     """Make scores.csv and summary.json anew from the reports in RESULTS, and show them."""
-    from rich.console import Console
-
+    from harness import terminal
     from harness.batch import show
     from harness.batch.store import Store
     from harness.batch.summary import rebuild
@@ -124,7 +119,7 @@ def summary(results: Path) -> int:
         raise Problem(f"There are no results in {results}.", "Give the folder that a batch wrote to.")
     with store.locked():
         figures = rebuild(store)
-    show.show(figures, Console(highlight=False))
+    show.show(figures, terminal.console())
     return LOOK if figures.review or figures.unreadable else GRADED
 
 
@@ -134,7 +129,7 @@ def _plan(submissions: Path, layout: str | None, roster: Path | None, course: Co
     from harness.intake import read
     from harness.intake.attempts import arrange
     from harness.intake.roster import read_roster
-    from harness.text import terminal as harmless
+    from harness.text import terminal_line
 
     intake = read(submissions, layout=layout)
     members = read_roster(roster, course.late.zone if course.late is not None else None) if roster is not None else None
@@ -145,7 +140,7 @@ def _plan(submissions: Path, layout: str | None, roster: Path | None, course: Co
         fits = ", ".join(member.id for member in entry.match.candidates) if entry.match is not None else ""
         said.append(f"{entry.id} fits several on the roster ({fits}); add an id to the roster.")
     for line in said:
-        click.echo(f"Note: {harmless(line)}", err=True)
+        click.echo(f"Note: {terminal_line(line)}", err=True)
     return plan(work)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from types import TracebackType
 
 from rich.console import Console
@@ -15,7 +16,7 @@ from harness.batch.run import How
 from harness.batch.summary import Summary, state
 from harness.outcome import Status
 from harness.report import Report
-from harness.text import terminal as harmless
+from harness.text import terminal_line
 
 _MOST_SHOWN = 5
 
@@ -78,6 +79,11 @@ class Display:
         self.console.print(harmless(text), soft_wrap=True)
 
 
+def harmless(text: str, style: str = "") -> Text:
+    """A line to print as it is. Names of files are in most of them: they are no markup, and steer no terminal."""
+    return Text(terminal_line(text), style)
+
+
 def outcome(report: Report) -> str:
     """What kept a submission from being judged in full, in a few words; "" for nothing."""
     what = state(report)
@@ -113,5 +119,14 @@ def show(summary: Summary, console: Console) -> None:
         shown = lines[:_MOST_SHOWN] + ([f"and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else [])
         for number, line in enumerate(shown):
             table.add_row("" if number else label, harmless(line))
-    console.print(Text(summary.title, "bold"))
+    console.print(harmless(summary.title, "bold"))
     console.print(table)
+
+
+def show_rest(others: list[str], out: Path, console: Console) -> None:
+    """Print where the results are, and which of them are of nobody in this run."""
+    if others:
+        more = " ..." if len(others) > _MOST_SHOWN else ""
+        console.print(harmless(f"{len(others)} results are of nobody in this run and were left: "
+                               f"{', '.join(others[:_MOST_SHOWN])}{more}"), soft_wrap=True)  # fmt: skip
+    console.print(harmless(f"Results: {out}"), soft_wrap=True)

@@ -1,0 +1,110 @@
+"""The commands `batch` and `summary` as they are typed, with a judge that answers at once."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from harness import cli, terminal
+from harness.batch import commands, show
+from harness.batch.show import Display
+from harness.batch.summary import Tally
+from harness.report import Text
+from tests.support.command import ROOT
+from tests.support.fake_judge import Class, FakeExecutor
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """`grade.py ARGUMENTS` in tmp_path: exit status, standard output, standard error."""
+    from harness.course import read_course
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(commands, "_make_executor", lambda *asked: FakeExecutor(read_course()))
+
+    def typed(*arguments: str | Path) -> tuple[int, str, str]:
+        status = cli.run([str(word) for word in arguments])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return typed
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Class:
+    """Ada, who got all right, and Ben, who did not."""
+    return Class(tmp_path, {"ada": "", "ben": "heads.a failed"})
+
+
+# What others wrote is shown as it is
+
+
+def hand_in_oddly(two: Class, name: str) -> None:
+    """A zip of a method that is not read; what is said of it names its file."""
+    with zipfile.ZipFile(two.submissions / "zoe.zip", "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr(name, "x")
+
+
+@pytest.mark.parametrize("name", ["a[/b].py", "a[red]b.py"])
+def test_a_file_name_is_no_markup(run: Run, two: Class, name: str) -> None:
+    hand_in_oddly(two, name)
+    status, said, err = run("batch", "class", "--out", "results")
+    assert (status, err) == (1, "")
+    assert said.count(name) == 2, said  # on its line, and among what cannot be read
+    for more in (run("batch", "class", "--out", "results"), run("summary", "results")):
+        assert more[0] == 1 and name in more[1]
+
+
+def test_what_is_shown_of_a_report_is_no_markup(two: Class) -> None:
+    two.run()
+    odd, shown = ":smile: [/b] \x1b[2J \u202e 1 'a'\nb", ":smile: [/b] \\x1b[2J \\u202e 1 'a'\\nb"
+    report = two.report("ada")
+    report.exercises, report.submission.notes = [], [Text("x", odd)]
+    tally = Tally()
+    tally.add("[ada]", report)
+    summary = tally.summary()
+    summary.title, summary.review = odd, [odd]
+    console = terminal.console(io.StringIO(), width=200)
+    with Display(console, 1) as display:
+        display.finished("[ada]", report, "not judged")
+        display.postponed("[ada]", odd)
+    show.show(summary, console)
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert said.count(shown) == 5 and said.count("[ada]") == 3, said
+
+
+def test_a_terminal_gets_no_colours_for_what_others_wrote() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=200)  # as rich makes it, which looks for both
+    Display(console, 1, quiet=True)._line("'a' 1 https://x.org [red]")
+    assert console.file.getvalue() == "'a' 1 https://x.org [red]\n"  # type: ignore[attr-defined]
+
+
+def test_the_commands_print_with_one_console_which_knows_no_markup() -> None:
+    console = terminal.console(io.StringIO(), width=200)
+    console.print("[red]a[/b] :smile:")
+    table = Table(box=None)
+    table.add_row("[red]a[/b] :smile:")
+    console.print(table)
+    assert console.file.getvalue().count("[red]a[/b] :smile:") == 2  # type: ignore[attr-defined]
+    makers = [path.name for path in (ROOT / "harness").rglob("*.py") if " Console(" in path.read_text(encoding="utf-8")]
+    assert makers == ["terminal.py"]
+
+
+def test_the_folder_of_results_is_no_markup(run: Run, two: Class) -> None:
+    status, said, _ = run("batch", "class", "--out", "r[/b]")
+    assert status == 0 and "Results: r[/b]\n" in said
+
+
+def test_results_of_others_are_no_markup(run: Run, two: Class, tmp_path: Path) -> None:
+    run("batch", "class", "--out", "results")
+    (tmp_path / "results" / "ben").rename(tmp_path / "results" / "[red]")
+    status, said, _ = run("batch", "class", "--out", "results")
+    assert status == 0 and "were left: [red]\n" in said
