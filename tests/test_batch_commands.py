@@ -108,3 +108,54 @@ def test_results_of_others_are_no_markup(run: Run, two: Class, tmp_path: Path) -
     (tmp_path / "results" / "ben").rename(tmp_path / "results" / "[red]")
     status, said, _ = run("batch", "class", "--out", "results")
     assert status == 0 and "were left: [red]\n" in said
+
+
+# Where results may go
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("submissions", "out", "said"),
+    [
+        ("class", "class", "must not go where the submissions are"),
+        ("class", "link", "must not go where the submissions are"),
+        ("class.zip", "class.zip", "must not go where the submissions are"),
+        ("class", "class/results", "lies among the submissions"),
+        ("link", "class/ada/deep/results", "lies among the submissions"),
+        ("class", ".", "lie within ., where the results are to go"),
+        ("class", "file", "file is a file"),
+        ("class", "file/results", "file is a file"),
+    ],
+)
+def test_results_go_nowhere_where_they_do_harm(
+    run: Run, two: Class, tmp_path: Path, submissions: str, out: str, said: str
+) -> None:
+    for name in ("report.json", "key.json", "submission.zip"):  # what a result would overwrite
+        (two.submissions / "ada" / name).write_text("mine", encoding="utf-8")
+    (tmp_path / "link").symlink_to("class", target_is_directory=True)
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    zip_of(two, tmp_path / "class.zip")
+    before = contents(tmp_path)
+    status, shown, err = run("batch", submissions, "--out", out)
+    assert (status, shown) == (2, "") and said in err and "with --out" in err, err
+    assert contents(tmp_path) == before and not (tmp_path / "class" / "results").exists()
+
+
+def zip_of(cls: Class, path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in contents(cls.submissions).items():
+            archive.writestr(name, data)
+
+
+def test_a_zip_of_the_class_may_lie_among_the_results(run: Run, two: Class, tmp_path: Path) -> None:
+    (tmp_path / "week").mkdir()
+    zip_of(two, tmp_path / "week" / "class.zip")
+    assert run("batch", "week/class.zip", "--out", "week")[0] == 0
+    assert (tmp_path / "week" / "ada" / "report.json").is_file()
+
+
+def test_a_neighbour_whose_name_begins_alike_may_take_the_results(run: Run, two: Class) -> None:
+    assert run("batch", "class", "--out", "class-results")[0] == 0

@@ -69,11 +69,13 @@ def batch(
     from harness import terminal
     from harness.batch import show
     from harness.batch.keys import basis
+    from harness.batch.places import check_places
     from harness.batch.run import Run, Settings
     from harness.batch.store import Store
     from harness.batch.summary import rebuild
     from harness.course import read_course
 
+    check_places(submissions, out)
     course = read_course().with_limits(limits)
     console = terminal.console()
     plan = _plan(submissions, layout, roster, course)
