@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import shutil
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,10 @@ from harness import cli, terminal
 from harness.batch import commands, show
 from harness.batch.show import Display
 from harness.batch.summary import Tally
+from harness.batch.work import Plan, Task
+from harness.course import read_course
+from harness.judge import Order
+from harness.problem import Problem
 from harness.report import Text
 from tests.support.command import ROOT
 from tests.support.fake_judge import Class, FakeExecutor
@@ -24,11 +30,14 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """`grade.py ARGUMENTS` in tmp_path: exit status, standard output, standard error."""
-    from harness.course import read_course
+    """`grade.py ARGUMENTS` in tmp_path: exit status, standard output, standard error. `no-graders` breaks the judge."""
+
+    def judging(order: Order) -> None:
+        if Path("no-graders").exists():
+            raise Problem("The graders could not be run.")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(commands, "_make_executor", lambda *asked: FakeExecutor(read_course()))
+    monkeypatch.setattr(commands, "_make_executor", lambda *asked: FakeExecutor(read_course(), judging))
 
     def typed(*arguments: str | Path) -> tuple[int, str, str]:
         status = cli.run([str(word) for word in arguments])
@@ -159,3 +168,62 @@ def test_a_zip_of_the_class_may_lie_among_the_results(run: Run, two: Class, tmp_
 
 def test_a_neighbour_whose_name_begins_alike_may_take_the_results(run: Run, two: Class) -> None:
     assert run("batch", "class", "--out", "class-results")[0] == 0
+
+
+# --fresh
+
+
+def test_fresh_deletes_nothing_before_the_graders_have_run(run: Run, two: Class, tmp_path: Path) -> None:
+    run("batch", "class", "--out", "results")
+    before = contents(tmp_path / "results")
+    (tmp_path / "no-graders").touch()
+    status, _, err = run("batch", "class", "--out", "results", "--fresh")
+    assert status == 2 and "The graders could not be run" in err
+    assert contents(tmp_path / "results") == before
+
+
+def test_fresh_uses_nothing_of_earlier_results_and_leaves_nothing_of_them(run: Run, two: Class, tmp_path: Path) -> None:
+    two.hand_in("gone", "")
+    (tmp_path / "marks.csv").write_text("id,check,points\nben,heads.a,3\n", encoding="utf-8")
+    run("batch", "class", "--out", "results", "--marks", "marks.csv")
+    assert two.report("ben").adjustments != []
+    note = tmp_path / "results" / "gone" / "note.txt"
+    note.write_text("mine", encoding="utf-8")
+    for place in ("ben", "gone"):  # as --attempt best leaves them
+        shutil.copytree(tmp_path / "results" / "ada", tmp_path / "results" / place / "attempts" / "1")
+    shutil.rmtree(two.submissions / "gone")
+    status, said, _ = run("batch", "class", "--out", "results", "--fresh")
+    assert status == 0 and "2/2" in said, "both are judged again"
+    assert two.report("ben").adjustments == []
+    assert sorted(contents(tmp_path / "results").keys() - {".lock", "scores.csv", "summary.json"}) == [
+        *(f"{who}/{name}" for who in ("ada", "ben") for name in ("key.json", "report.json", "submission.zip")),
+        "gone/note.txt",
+    ]
+
+
+def test_fresh_keeps_attempts_of_this_run(run: Run, two: Class, tmp_path: Path) -> None:
+    for _ in range(2):
+        two.run(plan=Plan((with_attempts(two, "ben", 2),), ()), best=True, fresh=True)
+    assert {"ben/attempts/1/report.json", "ben/attempts/2/report.json"} <= contents(tmp_path / "results").keys()
+    two.run(plan=Plan((with_attempts(two, "ben", 1),), ()), best=True, fresh=True)
+    assert not (tmp_path / "results" / "ben" / "attempts").exists()
+
+
+def with_attempts(cls: Class, id: str, count: int) -> Task:
+    task = next(task for task in cls.plan().tasks if task.id == id)
+    return replace(task, entry=replace(task.entry, attempts=task.entry.attempts * count))
+
+
+def test_fresh_deletes_no_result_whose_folder_is_spelled_otherwise(two: Class) -> None:
+    """As where a file system takes Ada for ada."""
+    two.run()
+    with two.store.locked():
+        two.store.forget({"ADA"})
+    assert two.store.ids() == ["ada"]
+
+
+def test_fresh_and_only_failed_exclude_each_other(run: Run, two: Class, tmp_path: Path) -> None:
+    run("batch", "class", "--out", "results")
+    before = contents(tmp_path / "results")
+    assert run("batch", "class", "--out", "results", "--fresh", "--only-failed")[0] == 2
+    assert contents(tmp_path / "results") == before

@@ -42,7 +42,9 @@ GRADED, LOOK = 0, 1
 @click.option("--regrade", metavar="ID,...", multiple=True, help="Judge these again, whatever is known of them.")
 @click.option("--only-failed", is_flag=True,
               help="Judge only what timed out, crashed, could not be read or met a broken grader before.")  # fmt: skip
-@click.option("--fresh", is_flag=True, help="Delete earlier results in the folder, marks by hand too, and start over.")
+@click.option("--fresh", is_flag=True,
+              help="Start over: nothing of earlier results in the folder is used, marks by hand neither, and what the "
+              "new ones do not replace is deleted at the end.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Show nothing but problems.")
 def batch(
     submissions: Path,
@@ -75,6 +77,8 @@ def batch(
     from harness.batch.summary import rebuild
     from harness.course import read_course
 
+    if fresh and only_failed:
+        raise Problem("--fresh and --only-failed exclude each other.", "--fresh judges all; leave one of them out.")
     check_places(submissions, out)
     course = read_course().with_limits(limits)
     console = terminal.console()
@@ -86,17 +90,18 @@ def batch(
         marks=_marks(marks, plan, course),
         regrade=_known(regrade, plan),
         only_failed=only_failed,
+        fresh=fresh,
     )
     store = Store(out)
     depends = basis(course, settings.seed, isolation)
     with store.locked(), _executor(jobs, isolation, cluster, depends) as executor:
-        if fresh:
-            store.forget()
         with show.Display(console, len(plan.ids), quiet=quiet) as display:
             try:
                 Run(settings, depends, store, executor, display).run(plan)
             except KeyboardInterrupt:
-                click.echo("\nWhat is finished is kept; the same command goes on from there.", err=True)
+                # With --fresh once more, it would start over.
+                same = "the same command without --fresh" if fresh else "the same command"
+                click.echo(f"\nWhat is finished is kept; {same} goes on from there.", err=True)
                 raise
         figures = rebuild(store)
         others = sorted(set(store.ids()) - plan.ids)

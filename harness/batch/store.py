@@ -13,7 +13,7 @@ import contextlib
 import io
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 
 from harness import files, report
 from harness.batch.keys import Key
+from harness.intake.names import plain
 from harness.problem import Problem
 from harness.report import Report
 
@@ -160,19 +161,29 @@ class Store:
             files.write_atomically(folder / KEY, wanted[KEY])
             files.sync_folder(folder)
 
-    def forget(self) -> None:
-        """Delete all results, and nothing else that may lie in their folders.
+    def forget(self, kept: Collection[str] = ()) -> None:
+        """Delete results, and nothing else that may lie in their folders.
+
+        Args:
+            kept: places, of results and of attempts, that stay.
 
         Raises:
             Problem: the folder cannot be written.
         """
+        stay = {plain(place) for place in kept}  # a folder may be there already under another spelling of its name
         with self.guarded():
             for id in self.ids():
                 folder = self.path / id
+                attempts = folder / ATTEMPTS
+                for attempt in attempts.iterdir() if attempts.is_dir() else ():
+                    if plain(f"{id}/{ATTEMPTS}/{attempt.name}") not in stay and attempt.is_dir():
+                        shutil.rmtree(attempt)
+                with contextlib.suppress(OSError):  # some stay, or there are none
+                    attempts.rmdir()
+                if plain(id) in stay:
+                    continue
                 for name in (KEY, REPORT, ARCHIVE):
                     (folder / name).unlink(missing_ok=True)
-                if (folder / ATTEMPTS).is_dir():
-                    shutil.rmtree(folder / ATTEMPTS)
                 with contextlib.suppress(OSError):  # somebody keeps something else in it
                     folder.rmdir()
 
