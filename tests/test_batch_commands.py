@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import io
+import json
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -16,12 +18,12 @@ from rich.table import Table
 from harness import cli, terminal
 from harness.batch import commands, show
 from harness.batch.show import Display
-from harness.batch.summary import Tally
+from harness.batch.summary import Tally, rebuild
 from harness.batch.work import Plan, Task
 from harness.course import read_course
 from harness.judge import Order
 from harness.problem import Problem
-from harness.report import Text
+from harness.report import Student, Text
 from tests.support.command import ROOT
 from tests.support.fake_judge import Class, FakeExecutor
 
@@ -227,3 +229,79 @@ def test_fresh_and_only_failed_exclude_each_other(run: Run, two: Class, tmp_path
     before = contents(tmp_path / "results")
     assert run("batch", "class", "--out", "results", "--fresh", "--only-failed")[0] == 2
     assert contents(tmp_path / "results") == before
+
+
+# Reports that cannot be read
+
+
+def damage(report: Path, how: str) -> None:
+    data = report.read_bytes()
+    if how == "cut":
+        report.write_bytes(data[:100])
+    elif how == "newer":
+        newer = json.loads(data) | {"schema_version": "2"}
+        newer["environment"]["headcheck"] = "9.1"
+        report.write_text(json.dumps(newer), encoding="utf-8")
+    elif how == "newer and changed":  # so that nothing but its version can be made out
+        report.write_text('{"schema_version": "2", "score": 3}', encoding="utf-8")
+    else:
+        report.write_text(data.decode().replace('"schema_version": "1"', '"schema_version": "1-mine"'), "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (
+            "cut",
+            ["It is damaged (", "The next `batch` makes it anew; marks by hand in it must be given again with --marks"],
+        ),
+        ("newer", ["schema version 2", "versions up to 1", "Use the headcheck that wrote it, 9.1, or a newer one."]),
+        ("newer and changed", ["schema version 2", "Use a newer headcheck to read it."]),
+        ("edited", ["schema version '1-mine'", "with --marks"]),
+    ],
+)
+def test_summary_names_reports_that_it_cannot_read(
+    run: Run, two: Class, tmp_path: Path, how: str, said: list[str]
+) -> None:
+    run("batch", "class", "--out", "results")
+    damage(tmp_path / "results" / "ben" / "report.json", how)
+    status, shown, err = run("summary", "results")
+    assert status == 1 and err.count("\n") == 1, err
+    assert [part for part in [str(Path("results", "ben", "report.json")), "left out", *said] if part not in err] == []
+    assert "Left out, report not readable  ben" in shown and "Results                        1" in shown
+    summary = json.loads((tmp_path / "results" / "summary.json").read_bytes())
+    assert summary["results"] == 1 and list(summary["left_out"]) == ["ben"] and said[0] in summary["left_out"]["ben"]
+    assert "\nben,,,,left out," in (tmp_path / "results" / "scores.csv").read_text(encoding="utf-8")
+
+
+def test_a_batch_names_the_damaged_report_of_somebody_else(run: Run, two: Class, tmp_path: Path) -> None:
+    run("batch", "class", "--out", "results")
+    damage(tmp_path / "results" / "ben" / "report.json", "cut")
+    shutil.rmtree(two.submissions / "ben")
+    status, said, err = run("batch", "class", "--out", "results", "--quiet")
+    assert (status, said) == (1, "") and "is damaged" in err
+
+
+# The table
+
+
+@pytest.mark.parametrize(
+    ("id", "cell"),
+    [
+        ("\uff1d1+1", "'\uff1d1+1"),
+        ("a\x1b[2Jb", "a\\x1b[2Jb"),
+        ("a\u202eb", "a\\u202eb"),
+        ("a\nb", "a b"),
+        ("\n=1+1", "'=1+1"),
+        ("-5", "'-5"),
+    ],
+)
+def test_ids_in_the_table_are_harmless(two: Class, id: str, cell: str) -> None:
+    plan = two.plan()
+    targets = (replace(plan.tasks[0].targets[0], student=Student(id=id)),)
+    two.run(plan=Plan((replace(plan.tasks[0], targets=targets),), ()))
+    rebuild(two.store)
+    with (two.store.path / "scores.csv").open(encoding="utf-8", newline="") as table:
+        rows = list(csv.DictReader(table))
+    assert [row["id"] for row in rows] == [cell]
+    assert (rows[0]["final"], rows[0]["earned"], rows[0]["attempt"]) == ("24", "24", "1")

@@ -12,6 +12,7 @@ import click
 from harness.batch.executor import Executor
 from harness.batch.keys import Basis
 from harness.batch.marks import Mark
+from harness.batch.summary import Summary
 from harness.batch.work import Plan
 from harness.course import Course
 from harness.problem import Problem
@@ -105,11 +106,12 @@ def batch(
                 raise
         figures = rebuild(store)
         others = sorted(set(store.ids()) - plan.ids)
+    _tell_left_out(figures, out)
     if not quiet:
         console.print()
         show.show(figures, console)
         show.show_rest(others, out, console)
-    return LOOK if figures.review or figures.unreadable else GRADED
+    return _status(figures)
 
 
 @click.command()
@@ -126,8 +128,23 @@ def summary(results: Path) -> int:
         raise Problem(f"There are no results in {results}.", "Give the folder that a batch wrote to.")
     with store.locked():
         figures = rebuild(store)
+    _tell_left_out(figures, results)
     show.show(figures, terminal.console())
-    return LOOK if figures.review or figures.unreadable else GRADED
+    return _status(figures)
+
+
+def _tell_left_out(figures: Summary, results: Path) -> None:
+    from harness.batch.store import REPORT
+    from harness.text import terminal_line
+
+    for id, why in figures.left_out.items():
+        said = f"{results / id / REPORT} is left out of the figures. {why}"
+        click.echo(f"Note: {terminal_line(said)}", err=True)
+
+
+def _status(figures: Summary) -> int:
+    """What a batch or a summary of these figures ends with."""
+    return LOOK if figures.review or figures.unreadable or figures.left_out else GRADED
 
 
 def _plan(submissions: Path, layout: str | None, roster: Path | None, course: Course) -> Plan:

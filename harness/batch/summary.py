@@ -11,9 +11,11 @@ from typing import Any
 import msgspec
 
 from harness import report as reports
-from harness.batch.store import Store
+from harness.batch.store import REPORT, Store
+from harness.batch.unread import why_unread
 from harness.outcome import UNDECIDED, Status
 from harness.report import CheckResult, Report, undecided
+from harness.text import cell
 
 SCORES, SUMMARY = "scores.csv", "summary.json"
 _COLUMNS = ("id", "name", "email", "section", "state", "final", "possible", "earned", "bonus", "adjustments",
@@ -75,6 +77,7 @@ class Summary(msgspec.Struct, kw_only=True):
     unreadable: dict[str, str]
     nothing: list[str]
     pending: list[str] = []  # a person's marks are missing; they are not among the scores
+    left_out: dict[str, str] = {}  # the report cannot be read, and why: in no other figure
 
 
 class Tally:
@@ -92,6 +95,7 @@ class Tally:
         self.unreadable: dict[str, str] = {}
         self.nothing: list[str] = []
         self.pending: list[str] = []
+        self.left_out: dict[str, str] = {}
 
     def add(self, id: str, report: Report) -> None:
         """Count a result."""
@@ -139,6 +143,7 @@ class Tally:
             unreadable=self.unreadable,
             nothing=self.nothing,
             pending=self.pending,
+            left_out=self.left_out,
         )
 
 
@@ -194,6 +199,8 @@ def rebuild(store: Store) -> Summary:
     for id in store.ids():
         stored = store.read(id)
         if stored is None:
+            tally.left_out[id] = why_unread(store.path / id / REPORT) or "It changed meanwhile. Run `summary` again."
+            rows.append({"id": cell(id), "state": "left out"})
             continue
         tally.add(id, stored.report)
         exercises |= dict.fromkeys(exercise.id for exercise in stored.report.exercises)
@@ -228,11 +235,10 @@ def _row(id: str, report: Report) -> dict[str, str]:
 
 
 def _cell(value: object) -> str:
-    """Numbers without a needless `.0`; text that a spreadsheet would take for a formula gets a `'` in front."""
-    if isinstance(value, float):
+    """Numbers without a needless `.0`; text on one line, harmless for spreadsheets and terminals."""
+    if isinstance(value, int | float):
         return f"{value:.10g}"
-    text = "" if value is None else str(value)
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    return "" if value is None else cell(str(value))
 
 
 def _scores(finals: list[float], possible: float) -> Scores:
