@@ -282,6 +282,19 @@ def test_a_batch_names_the_damaged_report_of_somebody_else(run: Run, two: Class,
     assert (status, said) == (1, "") and "is damaged" in err
 
 
+# What is nobody's work
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "1 thing among"), (12, "12 things among")])
+def test_what_is_not_graded_is_named(run: Run, two: Class, count: int, said: str) -> None:
+    for number in range(count):
+        (two.submissions / f"notes\u202e{number:02}.md").write_text("", encoding="utf-8")
+    status, _, err = run("batch", "class", "--out", "results")
+    assert status == 0 and said in err and err.count("\n") == 1 and "--layout" in err
+    assert err.count("notes\\u202e") == min(count, 10) and ("..." in err) == (count > 10)
+    assert run("batch", "class", "--out", "results", "--quiet") == (0, "", "")
+
+
 # The table
 
 

@@ -19,6 +19,7 @@ from harness.problem import Problem
 
 _FILE = click.Path(path_type=Path)
 GRADED, LOOK = 0, 1
+_MOST_NAMED = 10  # of what is nobody's work
 
 
 @click.command()
@@ -83,7 +84,7 @@ def batch(
     check_places(submissions, out)
     course = read_course().with_limits(limits)
     console = terminal.console()
-    plan = _plan(submissions, layout, roster, course)
+    plan = _plan(submissions, layout, roster, course, quiet=quiet)
     settings = Settings(
         course=course,
         seed=course.seed if seed is None else seed,
@@ -147,7 +148,7 @@ def _status(figures: Summary) -> int:
     return LOOK if figures.review or figures.unreadable or figures.left_out else GRADED
 
 
-def _plan(submissions: Path, layout: str | None, roster: Path | None, course: Course) -> Plan:
+def _plan(submissions: Path, layout: str | None, roster: Path | None, course: Course, *, quiet: bool) -> Plan:
     """Find the submissions and whose they are; say what is odd."""
     from harness.batch.work import plan
     from harness.intake import read
@@ -163,9 +164,19 @@ def _plan(submissions: Path, layout: str | None, roster: Path | None, course: Co
     for entry in work.ambiguous:
         fits = ", ".join(member.id for member in entry.match.candidates) if entry.match is not None else ""
         said.append(f"{entry.id} fits several on the roster ({fits}); add an id to the roster.")
+    if intake.ignored and not quiet:
+        said.append(_nobodys(intake.ignored))
     for line in said:
         click.echo(f"Note: {terminal_line(line)}", err=True)
     return plan(work)
+
+
+def _nobodys(names: list[str]) -> str:
+    """What lies among the submissions and was not taken for one: somebody's work may be misnamed."""
+    count = "1 thing" if len(names) == 1 else f"{len(names)} things"
+    more = " ..." if len(names) > _MOST_NAMED else ""
+    return (f"{count} among the submissions will not be graded: {', '.join(names[:_MOST_NAMED])}{more}. If it is "
+            "somebody's work, name it as the layout does, or say which layout it is with --layout.")  # fmt: skip
 
 
 def _marks(path: Path | None, plan: Plan, course: Course) -> Mapping[str, list[Mark]] | None:

@@ -14,6 +14,7 @@ from harness import report as reports
 from harness.batch.store import REPORT, Store
 from harness.batch.unread import why_unread
 from harness.outcome import UNDECIDED, Status
+from harness.problem import Problem
 from harness.report import CheckResult, Report, undecided
 from harness.text import cell
 
@@ -197,7 +198,10 @@ def rebuild(store: Store) -> Summary:
     rows: list[dict[str, str]] = []
     exercises: dict[str, None] = {}
     for id in store.ids():
-        stored = store.read(id)
+        try:
+            stored = store.read(id)
+        except Problem:
+            stored = None
         if stored is None:
             tally.left_out[id] = why_unread(store.path / id / REPORT) or "It changed meanwhile. Run `summary` again."
             rows.append({"id": cell(id), "state": "left out"})

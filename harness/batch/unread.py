@@ -27,7 +27,7 @@ def why_unread(path: Path) -> str:
         report.from_json(data)
     except OSError as error:
         return f"It cannot be read: {error.strerror or error}. See to its permissions."
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return f"It is damaged ({error}). {_ANEW}"
     except Problem as error:
         return f"{error.what} {_needed(data) or error.help if _is_newer(error) else _ANEW}"
@@ -43,6 +43,6 @@ def _needed(data: bytes) -> str:
     """Which headcheck reads it, if it says which wrote it."""
     try:
         version = msgspec.json.decode(data, type=_Maker).environment.headcheck[:40]
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
     return f"Use the headcheck that wrote it, {version}, or a newer one." if version else ""
