@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import shutil
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +19,7 @@ from rich.table import Table
 
 from harness import cli, terminal
 from harness.batch import commands, show
+from harness.batch.marks import read_marks
 from harness.batch.show import Display
 from harness.batch.summary import Tally, rebuild
 from harness.batch.work import Plan, Task
@@ -318,3 +321,87 @@ def test_ids_in_the_table_are_harmless(two: Class, id: str, cell: str) -> None:
         rows = list(csv.DictReader(table))
     assert [row["id"] for row in rows] == [cell]
     assert (rows[0]["final"], rows[0]["earned"], rows[0]["attempt"]) == ("24", "24", "1")
+
+
+# Exit statuses, and what the figures are about
+
+
+@pytest.mark.parametrize(
+    ("work", "status", "shown"),
+    [
+        ("heads.a failed", 0, "Graded in full  3"),
+        ("heads.a pending", 1, "Waiting for marks  1, not among the scores"),
+        ("heads.a grader_error", 1, "For review      ben"),
+        (None, 1, "Not readable    ben"),
+    ],
+)
+def test_the_exit_status_tells_whether_a_person_is_wanted(
+    run: Run, two: Class, work: str | None, status: int, shown: str
+) -> None:
+    two.hand_in("cy", "")
+    hand_in(two, "ben", work)
+    done = run("batch", "class", "--out", "results")
+    assert (done[0], done[2]) == (status, "") and shown in done[1], done[1]
+    assert run("summary", "results")[0] == status
+    assert run("batch", "class", "--out", "results", "--quiet") == (status, "", "")
+
+
+def hand_in(cls: Class, name: str, work: str | None) -> None:
+    """None: what cannot be read."""
+    if work is not None:
+        cls.hand_in(name, work)
+        return
+    shutil.rmtree(cls.submissions / name)
+    (cls.submissions / f"{name}.zip").write_bytes(b"")
+
+
+def test_marks_by_hand_end_the_waiting(run: Run, two: Class, tmp_path: Path) -> None:
+    two.hand_in("ben", "heads.a pending")
+    assert run("batch", "class", "--out", "results")[0] == 1
+    (tmp_path / "marks.csv").write_text("id,check,points\nben,heads.a,1\n", encoding="utf-8")
+    status, said, _ = run("batch", "class", "--out", "results", "--marks", "marks.csv")
+    assert status == 0 and "Waiting" not in said
+
+
+def test_where_nothing_could_be_read_the_status_says_that_nothing_was_graded(
+    run: Run, two: Class, tmp_path: Path
+) -> None:
+    for name in ("ada", "ben"):
+        hand_in(two, name, None)
+    (tmp_path / "roster.csv").write_text("id,name\nada,A\nben,B\ncy,C\n", encoding="utf-8")
+    for arguments in (("batch", "class", "--out", "results", "--roster", "roster.csv"), ("summary", "results")):
+        status, said, err = run(*arguments)
+        assert status == 2 and "no submission could be read" in err and "Nothing handed in" in said
+
+
+def test_hardest_checks_say_over_how_many_and_pass_over_who_waits(two: Class, tmp_path: Path) -> None:
+    for name, text in {"ben": "heads.a failed\nrope.a pending", "cy": "heads.a pending\nrope.a pending"}.items():
+        two.hand_in(name, text)
+    two.hand_in("ada", "rope.a pending")
+    two.run()
+    assert hardest(two) == [" 50 % of 2 pass  heads.a"]
+    marks = tmp_path / "marks.csv"
+    marks.write_text("id,check,points\nben,heads.a,4\ncy,heads.a,3.5\ncy,rope.a,0\nada,rope,8\n", encoding="utf-8")
+    two.run(marks=read_marks(marks, two.plan(), ["heads", "rope"]))
+    assert hardest(two) == ["  0 % of 1 pass  rope.a", " 67 % of 3 pass  heads.a"]
+    heads = next(check for check in rebuild(two.store).checks if check.id == "heads.a")
+    assert (heads.judged, heads.passed, heads.statuses) == (3, 2, {"failed": 1, "passed": 1, "pending": 1})
+
+
+def hardest(cls: Class) -> list[str]:
+    console = terminal.console(io.StringIO(), width=200)
+    show.show(rebuild(cls.store), console)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    return [line[line.index(" % of ") - 3 :].rstrip() for line in lines if " % of " in line]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the file that is always full, which Linux has")
+@pytest.mark.parametrize("command", [("batch", "class", "--out", "results"), ("summary", "results")])
+def test_output_that_goes_nowhere_is_told_with_the_next_step(
+    run: Run, two: Class, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    two.run()
+    with contextlib.suppress(OSError), Path("/dev/full").open("w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        status, _, err = run(*command)
+    assert status == 2 and "No space left" in err and "are kept; run the command again." in err

@@ -67,8 +67,9 @@ def batch(
 ) -> int:
     """Grade all of SUBMISSIONS: a folder, or a zip as learning platforms make it.
 
-    What is known already is not judged again. Exit status: 0 all was graded, 1 a person has to look at some of it,
-    2 nothing could be graded.
+    What is known already is not judged again. Exit status, over all results in the folder: 0 all work that was handed
+    in has its final score, 1 some waits for a person (marks by hand, a review, a file that cannot be read), 2 nothing
+    could be graded.
     """
     from harness import terminal
     from harness.batch import show
@@ -109,16 +110,20 @@ def batch(
         others = sorted(set(store.ids()) - plan.ids)
     _tell_left_out(figures, out)
     if not quiet:
-        console.print()
-        show.show(figures, console)
-        show.show_rest(others, out, console)
+        with show.printing():
+            console.print()
+            show.show(figures, console)
+            show.show_rest(others, out, console)
     return _status(figures)
 
 
 @click.command()
 @click.argument("results", type=_FILE)
 def summary(results: Path) -> int:
-    """Make scores.csv and summary.json anew from the reports in RESULTS, and show them."""
+    """Make scores.csv and summary.json anew from the reports in RESULTS, and show them.
+
+    The exit status is that of `batch`.
+    """
     from harness import terminal
     from harness.batch import show
     from harness.batch.store import Store
@@ -130,7 +135,8 @@ def summary(results: Path) -> int:
     with store.locked():
         figures = rebuild(store)
     _tell_left_out(figures, results)
-    show.show(figures, terminal.console())
+    with show.printing():
+        show.show(figures, terminal.console())
     return _status(figures)
 
 
@@ -144,8 +150,16 @@ def _tell_left_out(figures: Summary, results: Path) -> None:
 
 
 def _status(figures: Summary) -> int:
-    """What a batch or a summary of these figures ends with."""
-    return LOOK if figures.review or figures.unreadable or figures.left_out else GRADED
+    """What a batch or a summary of these figures ends with.
+
+    Raises:
+        Problem: of what was handed in, nothing could be graded.
+    """
+    if figures.unreadable and figures.results == len(figures.unreadable) + len(figures.nothing):
+        raise Problem("Nothing was graded: no submission could be read.",
+                      "What is wrong with each stands in summary.json, under `unreadable`.")  # fmt: skip
+    waits = figures.review or figures.pending or figures.unreadable or figures.left_out
+    return LOOK if waits else GRADED
 
 
 def _plan(submissions: Path, layout: str | None, roster: Path | None, course: Course, *, quiet: bool) -> Plan:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from harness import report as reports
+from harness.batch.marks import kept
 from harness.batch.store import REPORT, Store
 from harness.batch.unread import why_unread
 from harness.outcome import UNDECIDED, Status
@@ -27,8 +28,10 @@ class CheckFigures(msgspec.Struct, kw_only=True):
     """One check over the class.
 
     Args:
-        judged: reports in which it was decided.
-        pass_rate: of those; None if there are none.
+        judged: reports in which it was decided, by the grader or by a mark by hand for this check.
+        passed: those in which it earned all of its points, such marks included.
+        pass_rate: of those judged; None if there are none.
+        statuses: what the grader said in all reports.
         discrimination: correlation of its points with the rest of the score, over those reports: near 0, it does not
             tell strong work from weak; below 0, look at the check. None where one of them is the same for everyone.
     """
@@ -117,9 +120,10 @@ class Tally:
             self.finals.append(report.score.final)
             self.possible = max(self.possible, report.score.possible)
         checks = [check for exercise in report.exercises for check in exercise.checks]
-        total = reports.points(check.points for check in checks)
+        marks = {mark.where: mark.points for mark in kept(report)}
+        total = reports.points(marks.get(check.id, check.points) for check in checks)
         for check in checks:
-            self.checks.setdefault(check.id, _Check(check)).add(check, total)
+            self.checks.setdefault(check.id, _Check(check)).add(check, total, marks.get(check.id))
         for mistake in {check.misconception for check in checks if check.misconception}:
             self.mistakes[mistake] += 1
             hint, where = self.told.setdefault(mistake, ("", set()))
@@ -152,17 +156,22 @@ class _Check:
     def __init__(self, check: CheckResult) -> None:
         self.id, self.title, self.possible = check.id, check.title, check.possible
         self.statuses: Counter[str] = Counter()
+        self.passed = 0
         self.own: list[float] = []
         self.rest: list[float] = []
 
-    def add(self, check: CheckResult, total: float) -> None:
+    def add(self, check: CheckResult, total: float, mark: float | None) -> None:
+        """Count a result. A mark by hand for the check decides it; one for its whole exercise says nothing of it."""
         self.statuses[check.status] += 1
-        if check.status not in UNDECIDED:
-            self.own.append(check.points)
-            self.rest.append(total - check.points)
+        if mark is None and check.status in UNDECIDED:
+            return
+        points = check.points if mark is None else mark
+        self.passed += check.status is Status.PASSED if mark is None else mark >= check.possible
+        self.own.append(points)
+        self.rest.append(total - points)
 
     def figures(self) -> CheckFigures:
-        judged, passed = len(self.own), self.statuses[Status.PASSED]
+        judged = len(self.own)
         try:
             discrimination = round(statistics.correlation(self.own, self.rest), 3)
         except statistics.StatisticsError:  # fewer than two, or all alike
@@ -172,8 +181,8 @@ class _Check:
             title=self.title,
             possible=self.possible,
             judged=judged,
-            passed=passed,
-            pass_rate=round(passed / judged, 4) if judged else None,
+            passed=self.passed,
+            pass_rate=round(self.passed / judged, 4) if judged else None,
             statuses=dict(sorted(self.statuses.items())),
             discrimination=discrimination,
         )
