@@ -137,7 +137,7 @@ def show(summary: Summary, console: Console) -> None:
         ("Marks wanted for", summary.pending),
         ("Not readable", [f"{id}: {why}" for id, why in summary.unreadable.items()]),
         ("Nothing handed in", summary.nothing),
-        ("Left out, report not readable", list(summary.left_out)),
+        ("Left out", list(summary.left_out)),
     ):
         shown = lines[:_MOST_SHOWN] + ([f"and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else [])
         for number, line in enumerate(shown):
