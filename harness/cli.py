@@ -148,8 +148,6 @@ def grade(
         click.echo(words.ui("ui.loading"), err=True)
     bench, aside = _bench(submission, course, seed, isolation, start_method, lanes=len(chosen))
 
-    from rich.console import Console
-
     from harness import report, session, terminal
 
     try:
@@ -162,7 +160,7 @@ def grade(
     unwritten = None if written is None else _write(result, written)  # first: whoever reads may stop reading
     if target is None or out is not None:
         with contextlib.suppress(SystemExit):  # rich's way to stop when nobody reads on; the grade stays what it is
-            terminal.show(result, Console(highlight=False), verbose=verbose, words=words, notebook=bool(notebook))
+            terminal.show(result, terminal.console(), verbose=verbose, words=words, notebook=bool(notebook))
     if target is not None:
         _exports().deliver(result, target, out)
     if unwritten is not None:
@@ -267,7 +265,6 @@ def translator(option: str | None, root: Path | None = None) -> Translator:
 def show(path: Path, verbose: bool, lang: str | None) -> int:
     """Show a stored REPORT (report.json) again, in any of the languages."""
     import msgspec
-    from rich.console import Console
 
     from harness import report, terminal
     from harness.notebook import choose
@@ -282,7 +279,7 @@ def show(path: Path, verbose: bool, lang: str | None) -> int:
         said = message("problem.report-version", path=str(path), problem=str(error))
         raise Problem(said, message("problem.report-version.help")) from error
     in_a_cell = choose.counts(result.submission.files)
-    terminal.show(result, Console(highlight=False), verbose=verbose, words=words, notebook=in_a_cell)
+    terminal.show(result, terminal.console(), verbose=verbose, words=words, notebook=in_a_cell)
     return PASSED
 
 
@@ -292,12 +289,10 @@ def show(path: Path, verbose: bool, lang: str | None) -> int:
 def list_checks(lang: str | None, course_folder: Path | None) -> int:
     """Show the exercises, their checks and points."""
     course = read_course_in(course_folder)
-    from rich.console import Console
-
-    from harness import session
+    from harness import session, terminal
     from harness.authoring import tables
 
-    tables.show_checks(course, session.collect(course), Console(highlight=False), translator(lang, course.root))
+    tables.show_checks(course, session.collect(course), terminal.console(), translator(lang, course.root))
     return PASSED
 
 

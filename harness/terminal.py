@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codeop
+from typing import IO
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -291,6 +292,17 @@ def _brief(text: str) -> str:
     lines = text.splitlines()
     cut = "\n".join(lines[:MESSAGE_LINES])[:MESSAGE_CHARACTERS]
     return cut if cut == text else f"{cut} ..."
+
+
+def console(file: IO[str] | None = None, *, width: int | None = None, no_color: bool | None = None) -> Console:
+    """Where all commands print: nothing in a text is markup, an emoji's name or worth a colour of its own.
+
+    Args:
+        file: standard output by default.
+        width: that of the terminal by default.
+        no_color: by default as NO_COLOR says.
+    """
+    return Console(file=file, width=width, no_color=no_color, markup=False, emoji=False, highlight=False)
 
 
 def plain(text: str) -> Text:

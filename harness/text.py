@@ -37,6 +37,11 @@ def terminal(text: str) -> str:
     return _BRACKETED.sub("# #", _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text))
 
 
+def terminal_line(text: str) -> str:
+    """For a line of a terminal or a log: as `terminal`, and a line break is spelled out, too."""
+    return terminal(text).replace("\n", "\\n")
+
+
 def ci_guard(line: str) -> str:
     """What to print before a line so that GitHub does not take it for a command: nothing, nearly always."""
     return "| " if _COMMAND.match(line) else ""

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness.authoring.variants import load_variants
+from harness.defend.changes import Change, Difference
+from harness.defend.tables import show_difference
 from tests.support.command import ROOT, Command
 
 
@@ -61,6 +63,12 @@ def test_replay_of_an_unknown_check(command: Command, graded: tuple[Path, Path])
     done = command.run("replay", report, "heads.nothing", "--submission", work)
     assert done.status == 2
     assert "no check 'heads.nothing'" in done.stderr and "heads.weights" in done.stderr
+
+
+def test_ids_in_reports_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    show_difference(Difference([Change("[red]", "a[/b]:smile:\x1b[2J", None, None)], {"[red]": (None, 1.0)}))
+    said = capsys.readouterr().out
+    assert "a[/b]:smile:\\x1b[2J" in said and said.count("[red]") == 2
 
 
 def test_diff_lists_whose_marks_changed(command: Command, graded: tuple[Path, Path], tmp_path: Path) -> None:

@@ -36,9 +36,9 @@ def translations() -> int:
 @course_option
 def check_course(quick: bool, exercise: str | None, jobs: int | None, record: bool, course_folder: Path | None) -> int:
     """Prove the assignment: right answers pass, wrong ones are caught and named (for authors)."""
-    from rich.console import Console
     from rich.progress import Progress
 
+    from harness import terminal
     from harness.authoring import prove, tables
     from harness.authoring.variants import VariantError
 
@@ -49,7 +49,7 @@ def check_course(quick: bool, exercise: str | None, jobs: int | None, record: bo
     except VariantError as error:
         raise Problem(f"A known answer does not fit the reference: {error}") from error
     seeds = [course.seed + i for i in range(1 if quick else 10)]
-    console = Console(highlight=False)
+    console = terminal.console()
     written: list[Path] = []
     with prove.forgotten(course, wanted) if record else contextlib.nullcontext():
         with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:

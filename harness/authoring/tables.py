@@ -13,6 +13,7 @@ from harness.course import Course
 from harness.grading import CheckInfo
 from harness.i18n import Translator
 from harness.report import points
+from harness.terminal import plain
 from harness.wrapping import Prose
 
 
@@ -32,7 +33,7 @@ def show_checks(course: Course, checks: list[CheckInfo], console: Console, words
             Text(f"{total:g}", "bold"),
         )
         for check in own:
-            table.add_row(check.id, Prose(words.title(check.id, check.title)), f"{check.points:g}")
+            table.add_row(Text(check.id), Prose(words.title(check.id, check.title)), f"{check.points:g}")
         console.print(table)
         console.print()
     bonus = {exercise.id for exercise in course.exercise if exercise.bonus}
@@ -61,9 +62,9 @@ def show_proof(course: Course, verdicts: Sequence[Verdict], seeds: int, console:
             own = [verdict for verdict in verdicts if (verdict.case.exercise, verdict.case.kind) == (exercise.id, kind)]
             good = sum(not verdict.problems for verdict in own)
             row.append(Text(f"{good} / {len(own)}", "green" if good == len(own) else "red"))
-        table.add_row(exercise.id, *row)
+        table.add_row(Text(exercise.id), *row)
     console.print(table)
     console.print(Text(f"{len(verdicts)} answers on {seeds} seed{'s' if seeds > 1 else ''}"))
     for verdict in verdicts:
         for problem in verdict.problems:
-            console.print(Text.assemble((verdict.case.id, "bold red"), f"  {problem}"))
+            console.print(Text.assemble((verdict.case.id, "bold red"), "  ", plain(problem)))

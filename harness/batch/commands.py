@@ -12,12 +12,15 @@ import click
 from harness.batch.executor import Executor
 from harness.batch.keys import Basis
 from harness.batch.marks import Mark
+from harness.batch.summary import Summary
 from harness.batch.work import Plan
 from harness.course import Course
+from harness.intake.attempts import Work
 from harness.problem import Problem
 
 _FILE = click.Path(path_type=Path)
 GRADED, LOOK = 0, 1
+_MOST_NAMED = 10  # of what is nobody's work
 
 
 @click.command()
@@ -42,7 +45,9 @@ GRADED, LOOK = 0, 1
 @click.option("--regrade", metavar="ID,...", multiple=True, help="Judge these again, whatever is known of them.")
 @click.option("--only-failed", is_flag=True,
               help="Judge only what timed out, crashed, could not be read or met a broken grader before.")  # fmt: skip
-@click.option("--fresh", is_flag=True, help="Delete earlier results in the folder, marks by hand too, and start over.")
+@click.option("--fresh", is_flag=True,
+              help="Start over: nothing of earlier results in the folder is used, marks by hand neither, and what the "
+              "new ones do not replace is deleted at the end.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Show nothing but problems.")
 def batch(
     submissions: Path,
@@ -63,21 +68,31 @@ def batch(
 ) -> int:
     """Grade all of SUBMISSIONS: a folder, or a zip as learning platforms make it.
 
-    What is known already is not judged again. Exit status: 0 all was graded, 1 a person has to look at some of it,
-    2 nothing could be graded.
+    What is known already is not judged again. Exit status, over all results in the folder: 0 all work that was handed
+    in has its final score, 1 some waits for a person (marks by hand, a review, a file that cannot be read), 2 nothing
+    could be graded.
     """
-    from rich.console import Console
-
+    from harness import terminal
     from harness.batch import show
     from harness.batch.keys import basis
+    from harness.batch.places import check_places
     from harness.batch.run import Run, Settings
     from harness.batch.store import Store
     from harness.batch.summary import rebuild
+    from harness.batch.work import plan as make_plan
     from harness.course import read_course
 
+    if fresh and only_failed:
+        raise Problem("--fresh and --only-failed exclude each other.", "--fresh judges all; leave one of them out.")
+    if only_failed and (marks is not None or regrade):
+        raise Problem("--only-failed leaves all other results as they are.",
+                      "Give --marks or --regrade in a run without it.")  # fmt: skip
+    check_places(submissions, out)
     course = read_course().with_limits(limits)
-    console = Console(highlight=False)
-    plan = _plan(submissions, layout, roster, course)
+    console = terminal.console()
+    store = Store(out)
+    work = _work(submissions, layout, roster, course, quiet=quiet)
+    plan = make_plan(work) if fresh else make_plan(work, store.owner)
     settings = Settings(
         course=course,
         seed=course.seed if seed is None else seed,
@@ -85,36 +100,39 @@ def batch(
         marks=_marks(marks, plan, course),
         regrade=_known(regrade, plan),
         only_failed=only_failed,
+        fresh=fresh,
     )
-    store = Store(out)
     depends = basis(course, settings.seed, isolation)
     with store.locked(), _executor(jobs, isolation, cluster, depends) as executor:
-        if fresh:
-            store.forget()
         with show.Display(console, len(plan.ids), quiet=quiet) as display:
+            run = Run(settings, depends, store, executor, display)
             try:
-                Run(settings, depends, store, executor, display).run(plan)
+                run.run(plan)
             except KeyboardInterrupt:
-                click.echo("\nWhat is finished is kept; the same command goes on from there.", err=True)
+                # With --fresh once more, it would start over.
+                same = "the same command without --fresh" if fresh else "the same command"
+                click.echo(f"\nWhat is finished is kept; {same} goes on from there.", err=True)
                 raise
         figures = rebuild(store)
         others = sorted(set(store.ids()) - plan.ids)
+    _tell_left_out(figures, out)
     if not quiet:
-        console.print()
-        show.show(figures, console)
-        if others:
-            console.print(f"{len(others)} results are of nobody in this run and were left: {', '.join(others[:5])}"
-                          f"{' ...' if len(others) > 5 else ''}", soft_wrap=True)  # fmt: skip
-        console.print(f"Results: {out}", soft_wrap=True)
-    return LOOK if figures.review or figures.unreadable else GRADED
+        _tell_kept(run.left)
+        with show.printing():
+            console.print()
+            show.show(figures, console)
+            show.show_rest(others, out, console)
+    return _status(figures)
 
 
 @click.command()
 @click.argument("results", type=_FILE)
 def summary(results: Path) -> int:
-    """Make scores.csv and summary.json anew from the reports in RESULTS, and show them."""
-    from rich.console import Console
+    """Make scores.csv and summary.json anew from the reports in RESULTS, and show them.
 
+    The exit status is that of `batch`.
+    """
+    from harness import terminal
     from harness.batch import show
     from harness.batch.store import Store
     from harness.batch.summary import rebuild
@@ -124,17 +142,51 @@ def summary(results: Path) -> int:
         raise Problem(f"There are no results in {results}.", "Give the folder that a batch wrote to.")
     with store.locked():
         figures = rebuild(store)
-    show.show(figures, Console(highlight=False))
-    return LOOK if figures.review or figures.unreadable else GRADED
+    _tell_left_out(figures, results)
+    with show.printing():
+        show.show(figures, terminal.console())
+    return _status(figures)
 
 
-def _plan(submissions: Path, layout: str | None, roster: Path | None, course: Course) -> Plan:
+def _tell_left_out(figures: Summary, results: Path) -> None:
+    from harness.batch.store import REPORT
+    from harness.text import terminal_line
+
+    for id, why in figures.left_out.items():
+        said = f"{results / id / REPORT} is left out of the figures. {why}"
+        click.echo(f"Note: {terminal_line(said)}", err=True)
+
+
+def _tell_kept(ids: list[str]) -> None:
+    """Name those whose work is gone from the submissions: the instructor may have given another folder."""
+    if ids:
+        more = " ..." if len(ids) > _MOST_NAMED else ""
+        click.echo(
+            f"Note: of {len(ids)} on the roster nothing is among the submissions any more. Their earlier results were "
+            f"left: {', '.join(ids[:_MOST_NAMED])}{more}. Delete a result's folder to be rid of it.",
+            err=True,
+        )
+
+
+def _status(figures: Summary) -> int:
+    """What a batch or a summary of these figures ends with.
+
+    Raises:
+        Problem: of what was handed in, nothing could be graded.
+    """
+    if figures.unreadable and figures.results == len(figures.unreadable) + len(figures.nothing):
+        raise Problem("Nothing was graded: no submission could be read.",
+                      "What is wrong with each stands in summary.json, under `unreadable`.")  # fmt: skip
+    waits = figures.review or figures.pending or figures.unreadable or figures.left_out
+    return LOOK if waits else GRADED
+
+
+def _work(submissions: Path, layout: str | None, roster: Path | None, course: Course, *, quiet: bool) -> Work:
     """Find the submissions and whose they are; say what is odd."""
-    from harness.batch.work import plan
     from harness.intake import read
     from harness.intake.attempts import arrange
     from harness.intake.roster import read_roster
-    from harness.text import terminal as harmless
+    from harness.text import terminal_line
 
     expected = tuple(dict.fromkeys(name for exercise in course.exercise for name in exercise.files))
     intake = read(submissions, layout=layout, expected=expected)
@@ -145,9 +197,19 @@ def _plan(submissions: Path, layout: str | None, roster: Path | None, course: Co
     for entry in work.ambiguous:
         fits = ", ".join(member.id for member in entry.match.candidates) if entry.match is not None else ""
         said.append(f"{entry.id} fits several on the roster ({fits}); add an id to the roster.")
+    if intake.ignored and not quiet:
+        said.append(_nobodys(intake.ignored))
     for line in said:
-        click.echo(f"Note: {harmless(line)}", err=True)
-    return plan(work)
+        click.echo(f"Note: {terminal_line(line)}", err=True)
+    return work
+
+
+def _nobodys(names: list[str]) -> str:
+    """What lies among the submissions and was not taken for one: somebody's work may be misnamed."""
+    count = "1 thing" if len(names) == 1 else f"{len(names)} things"
+    more = " ..." if len(names) > _MOST_NAMED else ""
+    return (f"{count} among the submissions will not be graded: {', '.join(names[:_MOST_NAMED])}{more}. If it is "
+            "somebody's work, name it as the layout does, or say which layout it is with --layout.")  # fmt: skip
 
 
 def _marks(path: Path | None, plan: Plan, course: Course) -> Mapping[str, list[Mark]] | None:

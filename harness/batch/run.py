@@ -13,7 +13,7 @@ from harness.batch import compose
 from harness.batch.executor import Executor
 from harness.batch.keys import Basis
 from harness.batch.marks import Mark, compare, kept
-from harness.batch.store import ATTEMPTS, Store
+from harness.batch.store import ATTEMPTS, Store, Stored
 from harness.batch.work import Plan, Target, Task
 from harness.course import Course
 from harness.judge import JudgeDied, Order
@@ -39,6 +39,8 @@ class Settings:
         marks: by hand, for each folder; None to keep those that are there.
         regrade: folders to judge again, whatever is known.
         only_failed: judge again what could not be judged in full, and nothing else.
+        fresh: use nothing that is known, marks by hand neither. Old results go one by one as new ones come, and what
+            is left of them at the end.
     """
 
     course: Course
@@ -47,6 +49,7 @@ class Settings:
     marks: Mapping[str, list[Mark]] | None = None
     regrade: frozenset[str] = frozenset()
     only_failed: bool = False
+    fresh: bool = False
 
 
 class Watcher(Protocol):
@@ -113,6 +116,7 @@ class Run:
         self._skeleton: Report | None = None
         self._running: dict[Future[Report], _Ticket] = {}
         self._alone: deque[tuple[_Work, int]] = deque()
+        self._saved: set[str] = set()  # places that hold a result of this run
 
     def run(self, plan: Plan) -> None:
         """Make all results of the plan.
@@ -140,11 +144,13 @@ class Run:
                     self._collect()
             else:  # it vanished meanwhile
                 self._take_unreadable(work, index, submission)
+        if self.settings.fresh:
+            self.store.forget(self._saved)
 
     def _known(self, plan: Plan) -> Report | None:
         """A stored report with all checks of the course as it is now."""
         for task in plan.tasks:
-            stored = self.store.read(task.id)
+            stored = self._stored(task.id)
             if stored is not None and stored.report.exercises:
                 stale = self.basis.stale(stored.key, stored.report.submission.digest)
                 there = {exercise.id for exercise in stored.report.exercises}
@@ -152,7 +158,7 @@ class Run:
         return None
 
     def _open(self, task: Task) -> None:
-        stored = self.store.read(task.id)
+        stored = self._stored(task.id)
         if self.settings.only_failed and (stored is None or not _is_shaky(stored.report)):
             return
         attempts = task.entry.attempts
@@ -168,7 +174,8 @@ class Run:
         """Use what is known of these files, and have the rest judged."""
         known = None
         targets = {target.id for target in work.task.targets}
-        if not targets & self.settings.regrade and not self.settings.only_failed:
+        anew = self.settings.only_failed or self.settings.fresh
+        if not targets & self.settings.regrade and not anew:
             known = self.store.find(work.task.id, submission.digest)
         if known is not None and known.key is not None and known.key.again and not self.basis.stale(
             known.key, submission.digest
@@ -265,6 +272,7 @@ class Run:
         if judged.how == "not judged":
             report = self._as_before(place, report)
         self.store.save(place, report, key, judged.submission.files if judged.submission is not None else None)
+        self._saved.add(place)
 
     def _adjusted(self, work: _Work, index: int, target: Target) -> Report:
         judged, entry, marks = work.judged[index], work.task.entry, self._marks(target)
@@ -284,13 +292,13 @@ class Run:
     def _marks(self, target: Target) -> list[Mark]:
         if self.settings.marks is not None:
             return self.settings.marks.get(target.id, [])
-        stored = self.store.read(target.id)
+        stored = self._stored(target.id)
         return kept(stored.report if stored is not None else None)
 
     def _keep_absent(self, target: Target) -> None:
         """Keep the result of a student of whose work nothing is there. An earlier result of work is left alone: what
         was handed in then, and marks by hand, may be nowhere else."""
-        stored = self.store.read(target.id)
+        stored = self._stored(target.id)
         if stored is not None and stored.report.submission.digest:
             self.left.append(target.id)
             self.watcher.finished(target.id, stored.report, "reused")
@@ -301,18 +309,19 @@ class Run:
         report.student = target.student
         report = self._as_before(target.id, report)
         self.store.save(target.id, report, self.basis.key(""), None)
+        self._saved.add(target.id)
         self.watcher.finished(target.id, report, "not judged")
 
     def _as_before(self, place: str, report: Report) -> Report:
         """What was not judged has no time of its own: an equal result keeps the first one's."""
-        stored = self.store.read(place)
+        stored = self._stored(place)
         if stored is not None and not stored.report.submission.digest:
             report.started = stored.report.started
         return report
 
     def _blank(self, target: Target, report: Report) -> Report:
         """The report of what was not judged, with every check, for a person's marks."""
-        stored = self.store.read(target.id)
+        stored = self._stored(target.id)
         if stored is not None and stored.report.exercises and not self.basis.stale(stored.key, ""):
             return compose.blank(stored.report, report)
         return compose.blank(self._all_checks(), report)
@@ -333,6 +342,10 @@ class Run:
                     "Does `python grade.py reference` work here? Is there memory enough?",
                 ) from None
         return self._skeleton
+
+    def _stored(self, place: str) -> Stored | None:
+        """An earlier result that may be used."""
+        return None if self.settings.fresh else self.store.read(place)
 
     def _undecided(self, ticket: _Ticket) -> Report:
         """The report of a submission whose judge died twice."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 
 from rich.console import Console
@@ -14,8 +17,9 @@ from harness.batch import compose
 from harness.batch.run import How
 from harness.batch.summary import Summary, state
 from harness.outcome import Status
+from harness.problem import Problem
 from harness.report import Report
-from harness.text import terminal as harmless
+from harness.text import terminal_line
 
 _MOST_SHOWN = 5
 
@@ -75,7 +79,29 @@ class Display:
             self._line(f"{count} to be judged once more, one by one.")
 
     def _line(self, text: str) -> None:
-        self.console.print(harmless(text), soft_wrap=True)
+        with printing():
+            self.console.print(harmless(text), soft_wrap=True)
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Say what to do when nothing more can be printed: into a file on a full disk, say.
+
+    Raises:
+        Problem: instead of an OSError; a reader that went away is none.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Problem(f"The progress cannot be printed: {error.strerror or error}.",
+                      "Results that were finished are kept; run the command again.") from error  # fmt: skip
+
+
+def harmless(text: str, style: str = "") -> Text:
+    """A line to print as it is. Names of files are in most of them: they are no markup, and steer no terminal."""
+    return Text(terminal_line(text), style)
 
 
 def outcome(report: Report) -> str:
@@ -96,22 +122,34 @@ def show(summary: Summary, console: Console) -> None:
     table.add_column()
     scores = summary.scores
     table.add_row("Results", str(summary.results))
+    table.add_row("Graded in full", str(scores.count if scores is not None else 0))
+    if summary.pending:
+        table.add_row("Waiting for marks", f"{len(summary.pending)}, not among the scores")
     if scores is not None:
-        table.add_row("Graded in full", str(scores.count))
         table.add_row("Score", f"mean {scores.mean:g}, median {scores.median:g}, {scores.lowest:g} to "
                       f"{scores.highest:g} of {scores.possible:g}")  # fmt: skip
     hardest = sorted((check for check in summary.checks if check.pass_rate is not None and check.pass_rate < 1),
                      key=lambda check: check.pass_rate or 0.0)  # fmt: skip
     for label, lines in (
-        ("Hardest checks", [f"{(c.pass_rate or 0) * 100:3.0f} % pass  {c.id}" for c in hardest]),
+        ("Hardest checks", [f"{(c.pass_rate or 0) * 100:3.0f} % of {c.judged} pass  {c.id}" for c in hardest]),
         ("Mistakes", [f"{m.students} x  {m.id}" for m in summary.misconceptions]),
         ("For review", summary.review),
-        ("Waiting for marks, not in the score", summary.pending),
+        ("Marks wanted for", summary.pending),
         ("Not readable", [f"{id}: {why}" for id, why in summary.unreadable.items()]),
         ("Nothing handed in", summary.nothing),
+        ("Left out", list(summary.left_out)),
     ):
         shown = lines[:_MOST_SHOWN] + ([f"and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else [])
         for number, line in enumerate(shown):
             table.add_row("" if number else label, harmless(line))
-    console.print(Text(summary.title, "bold"))
+    console.print(harmless(summary.title, "bold"))
     console.print(table)
+
+
+def show_rest(others: list[str], out: Path, console: Console) -> None:
+    """Print where the results are, and which of them are of nobody in this run."""
+    if others:
+        more = " ..." if len(others) > _MOST_SHOWN else ""
+        console.print(harmless(f"{len(others)} results are of nobody in this run and were left: "
+                               f"{', '.join(others[:_MOST_SHOWN])}{more}"), soft_wrap=True)  # fmt: skip
+    console.print(harmless(f"Results: {out}"), soft_wrap=True)

@@ -14,7 +14,7 @@ import contextlib
 import io
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,8 @@ from filelock import FileLock, Timeout
 
 from harness import files, report
 from harness.batch.keys import Key
+from harness.batch.unread import is_newer
+from harness.intake.names import plain
 from harness.problem import Problem
 from harness.report import Report
 
@@ -106,8 +108,10 @@ class Store:
             found = report.from_json((folder / REPORT).read_bytes())
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        except Problem as newer:
-            raise Problem(f"{folder / REPORT}: {newer.what}", newer.help) from None
+        except Problem as problem:
+            if is_newer(problem):
+                raise Problem(f"{folder / REPORT}: {problem.what}", problem.help) from None
+            return None
         try:
             key = msgspec.json.decode((folder / KEY).read_bytes(), type=Key)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -115,6 +119,12 @@ class Store:
         if key is not None and key.submission != found.submission.digest:
             key = None
         return Stored(found, key)
+
+    def _is_damaged(self, place: str) -> bool:
+        try:
+            return self.read(place) is None
+        except Problem:  # of a newer version; who writes over it was asked to
+            return False
 
     def owner(self, id: str) -> str | None:
         """Whose result lies in a folder: the student's id, or None if there is none that can be read."""
@@ -161,7 +171,7 @@ class Store:
                 return
             # From here on until the key is written, the result counts as not finished.
             (folder / KEY).unlink(missing_ok=True)
-            if (folder / REPORT).exists() and self.read(place) is None:  # marks by hand may be nowhere else
+            if (folder / REPORT).exists() and self._is_damaged(place):  # marks by hand may be nowhere else
                 (folder / REPORT).replace(folder / DAMAGED)
             if submitted is None:
                 archive.unlink(missing_ok=True)
@@ -174,19 +184,29 @@ class Store:
             files.write_atomically(folder / KEY, wanted[KEY])
             files.sync_folder(folder)
 
-    def forget(self) -> None:
-        """Delete all results, and nothing else that may lie in their folders.
+    def forget(self, kept: Collection[str] = ()) -> None:
+        """Delete results, and nothing else that may lie in their folders.
+
+        Args:
+            kept: places, of results and of attempts, that stay.
 
         Raises:
             Problem: the folder cannot be written.
         """
+        stay = {plain(place) for place in kept}  # a folder may be there already under another spelling of its name
         with self.guarded():
             for id in self.ids():
                 folder = self.path / id
-                for name in (KEY, REPORT, ARCHIVE):
+                attempts = folder / ATTEMPTS
+                for attempt in attempts.iterdir() if attempts.is_dir() else ():
+                    if plain(f"{id}/{ATTEMPTS}/{attempt.name}") not in stay and attempt.is_dir():
+                        shutil.rmtree(attempt)
+                with contextlib.suppress(OSError):  # some stay, or there are none
+                    attempts.rmdir()
+                if plain(id) in stay:
+                    continue
+                for name in (KEY, REPORT, ARCHIVE, DAMAGED):
                     (folder / name).unlink(missing_ok=True)
-                if (folder / ATTEMPTS).is_dir():
-                    shutil.rmtree(folder / ATTEMPTS)
                 with contextlib.suppress(OSError):  # somebody keeps something else in it
                     folder.rmdir()
 

@@ -11,10 +11,13 @@ from typing import Any
 import msgspec
 
 from harness import report as reports
-from harness.batch.marks import UNFIT
-from harness.batch.store import Store
+from harness.batch.marks import UNFIT, kept
+from harness.batch.store import REPORT, Store
+from harness.batch.unread import why_unread
 from harness.outcome import UNDECIDED, Status
+from harness.problem import Problem
 from harness.report import CheckResult, Report, undecided
+from harness.text import cell
 
 SCORES, SUMMARY = "scores.csv", "summary.json"
 _COLUMNS = ("id", "name", "email", "section", "state", "final", "possible", "earned", "bonus", "adjustments",
@@ -25,8 +28,10 @@ class CheckFigures(msgspec.Struct, kw_only=True):
     """One check over the class.
 
     Args:
-        judged: reports in which it was decided.
-        pass_rate: of those; None if there are none.
+        judged: reports in which it was decided, by the grader or by a mark by hand for this check.
+        passed: those in which it earned all of its points, such marks included.
+        pass_rate: of those judged; None if there are none.
+        statuses: what the grader said in all reports.
         discrimination: correlation of its points with the rest of the score, over those reports: near 0, it does not
             tell strong work from weak; below 0, look at the check. None where one of them is the same for everyone.
     """
@@ -76,6 +81,7 @@ class Summary(msgspec.Struct, kw_only=True):
     unreadable: dict[str, str]
     nothing: list[str]
     pending: list[str] = []  # a person's marks are missing; they are not among the scores
+    left_out: dict[str, str] = {}  # the report cannot be read, and why: in no other figure
 
 
 class Tally:
@@ -93,6 +99,7 @@ class Tally:
         self.unreadable: dict[str, str] = {}
         self.nothing: list[str] = []
         self.pending: list[str] = []
+        self.left_out: dict[str, str] = {}
 
     def add(self, id: str, report: Report) -> None:
         """Count a result."""
@@ -113,9 +120,10 @@ class Tally:
             self.finals.append(report.score.final)
             self.possible = max(self.possible, report.score.possible)
         checks = [check for exercise in report.exercises for check in exercise.checks]
-        total = reports.points(check.points for check in checks)
+        marks = {mark.where: mark.points for mark in kept(report)}
+        total = reports.points(marks.get(check.id, check.points) for check in checks)
         for check in checks:
-            self.checks.setdefault(check.id, _Check(check)).add(check, total)
+            self.checks.setdefault(check.id, _Check(check)).add(check, total, marks.get(check.id))
         for mistake in {check.misconception for check in checks if check.misconception}:
             self.mistakes[mistake] += 1
             hint, where = self.told.setdefault(mistake, ("", set()))
@@ -140,6 +148,7 @@ class Tally:
             unreadable=self.unreadable,
             nothing=self.nothing,
             pending=self.pending,
+            left_out=self.left_out,
         )
 
 
@@ -147,17 +156,22 @@ class _Check:
     def __init__(self, check: CheckResult) -> None:
         self.id, self.title, self.possible = check.id, check.title, check.possible
         self.statuses: Counter[str] = Counter()
+        self.passed = 0
         self.own: list[float] = []
         self.rest: list[float] = []
 
-    def add(self, check: CheckResult, total: float) -> None:
+    def add(self, check: CheckResult, total: float, mark: float | None) -> None:
+        """Count a result. A mark by hand for the check decides it; one for its whole exercise says nothing of it."""
         self.statuses[check.status] += 1
-        if check.status not in UNDECIDED:
-            self.own.append(check.points)
-            self.rest.append(total - check.points)
+        if mark is None and check.status in UNDECIDED:
+            return
+        points = check.points if mark is None else mark
+        self.passed += check.status is Status.PASSED if mark is None else mark >= check.possible
+        self.own.append(points)
+        self.rest.append(total - points)
 
     def figures(self) -> CheckFigures:
-        judged, passed = len(self.own), self.statuses[Status.PASSED]
+        judged = len(self.own)
         try:
             discrimination = round(statistics.correlation(self.own, self.rest), 3)
         except statistics.StatisticsError:  # fewer than two, or all alike
@@ -167,8 +181,8 @@ class _Check:
             title=self.title,
             possible=self.possible,
             judged=judged,
-            passed=passed,
-            pass_rate=round(passed / judged, 4) if judged else None,
+            passed=self.passed,
+            pass_rate=round(self.passed / judged, 4) if judged else None,
             statuses=dict(sorted(self.statuses.items())),
             discrimination=discrimination,
         )
@@ -198,8 +212,13 @@ def rebuild(store: Store) -> Summary:
     rows: list[dict[str, str]] = []
     exercises: dict[str, None] = {}
     for id in store.ids():
-        stored = store.read(id)
+        try:
+            stored = store.read(id)
+        except Problem:
+            stored = None
         if stored is None:
+            tally.left_out[id] = why_unread(store.path / id / REPORT) or "It changed meanwhile. Run `summary` again."
+            rows.append({"id": cell(id), "state": "left out"})
             continue
         tally.add(id, stored.report)
         exercises |= dict.fromkeys(exercise.id for exercise in stored.report.exercises)
@@ -234,11 +253,10 @@ def _row(id: str, report: Report) -> dict[str, str]:
 
 
 def _cell(value: object) -> str:
-    """Numbers without a needless `.0`; text that a spreadsheet would take for a formula gets a `'` in front."""
-    if isinstance(value, float):
+    """Numbers without a needless `.0`; text on one line, harmless for spreadsheets and terminals."""
+    if isinstance(value, int | float):
         return f"{value:.10g}"
-    text = "" if value is None else str(value)
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    return "" if value is None else cell(str(value))
 
 
 def _scores(finals: list[float], possible: float) -> Scores:

@@ -95,14 +95,12 @@ def _verdict(
 
 def _say(verdict: Verdict, course: Course, on_github: bool) -> None:
     """Print what a person reads in the log and, on GitHub, an annotation a failing check."""
-    from rich.console import Console
-
     from harness import terminal
     from harness.ci import github
     from harness.intake.archives import shown
 
     text = io.StringIO()
-    console = Console(file=text, width=terminal.WIDTH, highlight=False, no_color=True)
+    console = terminal.console(text, width=terminal.WIDTH, no_color=True)
     for result in verdict.results:
         if result.report is not None:
             terminal.show(result.report, console)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from harness.defend.changes import Difference
 from harness.defend.replay import Replay, show_value
 from harness.report import CheckResult
+from harness.terminal import console as new_console
 from harness.terminal import plain
 
 
 def show_replay(before: CheckResult, again: Replay) -> None:
     """Every step of a check with its value, then the verdict beside the report's."""
-    console = Console(highlight=False)
-    console.print(Text.assemble((before.id, "bold"), f"  {before.title}"))
+    console = new_console()
+    console.print(plain(f"{before.id}  {before.title}"))
     for step in again.steps:
         console.print()
         style = "cyan" if step.side == "student" else "green"
@@ -38,7 +38,7 @@ def show_replay(before: CheckResult, again: Replay) -> None:
 
 def show_difference(difference: Difference) -> None:
     """A line a changed check, then whose final score changed."""
-    console = Console(highlight=False)
+    console = new_console()
     if not difference.changes and not difference.scores:
         console.print("No mark differs.")
         return
@@ -46,7 +46,7 @@ def show_difference(difference: Difference) -> None:
     for heading in ("who", "check", "before", "after", "points"):
         table.add_column(heading)
     for change in difference.changes:
-        table.add_row(plain(change.who), change.check, _verdict(change.before), _verdict(change.after),
+        table.add_row(plain(change.who), plain(change.check), _verdict(change.before), _verdict(change.after),
                       f"{change.points:+g}" if change.points else "")  # fmt: skip
     console.print(table)
     console.print()
@@ -58,7 +58,7 @@ def show_difference(difference: Difference) -> None:
 def _verdict(check: CheckResult | None) -> Text:
     if check is None:
         return Text("not judged")
-    return Text(f"{check.status} ({check.misconception})" if check.misconception else str(check.status))
+    return plain(f"{check.status} ({check.misconception})" if check.misconception else str(check.status))
 
 
 def _score(value: float | None) -> str:
