@@ -75,8 +75,8 @@ class Score(msgspec.Struct, kw_only=True):
 
 
 class Adjustment(msgspec.Struct, kw_only=True):
-    """Points given or taken beside the checks, with a reason that can be shown: kind is `late`, `by-hand` or
-    `follow-through`."""
+    """Points given or taken beside the checks, with a reason that can be shown: kind is `late`, `by-hand`,
+    `outgrown` (a mark by hand that fits no check any more) or `follow-through`."""
 
     kind: str
     points: float

@@ -101,7 +101,7 @@ def test_a_student_keeps_folder_and_marks_when_another_of_nearly_the_same_name_c
     cls = Class(tmp_path, {"x_b": ""})
     cls.run(marks=marks_of(cls, tmp_path, "x_b,heads,1\n"))
     cls.hand_in("x b", "rope.a failed")
-    work = plan(arrange(read(cls.submissions).attempts), cls.store.owner)
+    work = plan(arrange(read(cls.submissions).attempts), cls.store.owners())
     cls.run(plan=work)
     assert {id: cls.report(id).student.id for id in cls.store.ids()} == {"x_b": "x_b", "x_b~2": "x b"}  # type: ignore[union-attr]
     assert (cls.report("x_b").score.final, cls.report("x_b~2").score.final) == (FULL - 2 * POINTS + 1, FULL - POINTS)

@@ -92,7 +92,7 @@ def batch(
     console = terminal.console()
     store = Store(out)
     work = _work(submissions, layout, roster, course, quiet=quiet)
-    plan = make_plan(work) if fresh else make_plan(work, store.owner)
+    plan = make_plan(work, store.owners())
     settings = Settings(
         course=course,
         seed=course.seed if seed is None else seed,
@@ -116,8 +116,9 @@ def batch(
         figures = rebuild(store)
         others = sorted(set(store.ids()) - plan.ids)
     _tell_left_out(figures, out)
+    _tell_damaged(store.damaged, out)
+    _tell_kept(run.left)
     if not quiet:
-        _tell_kept(run.left)
         with show.printing():
             console.print()
             show.show(figures, console)
@@ -154,6 +155,17 @@ def _tell_left_out(figures: Summary, results: Path) -> None:
 
     for id, why in figures.left_out.items():
         said = f"{results / id / REPORT} is left out of the figures. {why}"
+        click.echo(f"Note: {terminal_line(said)}", err=True)
+
+
+def _tell_damaged(places: list[str], results: Path) -> None:
+    from harness.text import terminal_line
+
+    for place in places:
+        said = (
+            f"{results / place}: the report there was damaged and was made anew. Marks by hand in it must be given "
+            "again with --marks; it is kept beside the new one as report.damaged.json."
+        )
         click.echo(f"Note: {terminal_line(said)}", err=True)
 
 
@@ -222,8 +234,10 @@ def _marks(path: Path | None, plan: Plan, course: Course) -> Mapping[str, list[M
 
 def _known(regrade: tuple[str, ...], plan: Plan) -> frozenset[str]:
     ids = frozenset(id.strip() for text in regrade for id in text.split(",") if id.strip())
-    if unknown := sorted(ids - plan.ids):
-        raise Problem(f"--regrade: there is no result {unknown[0]!r}.", "Ids are the names of the results' folders.")
+    there = {target.id for task in plan.tasks for target in task.targets}
+    if unknown := sorted(ids - there):
+        raise Problem(f"--regrade: there is no work of {unknown[0]!r} among the submissions.",
+                      "Ids are the names of the results' folders.")  # fmt: skip
     return ids
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from harness import report as reports
 from harness.batch.keys import Basis
-from harness.batch.marks import BY_HAND, UNFIT, Mark
+from harness.batch.marks import BY_HAND, OUTGROWN, Mark
 from harness.course import Course
 from harness.intake.attempts import Entry
 from harness.intake.found import Found
@@ -185,7 +185,7 @@ def marked(judged: Report, marks: Sequence[Mark]) -> Report:
         Problem: a mark does not fit the checks.
     """
     by_hand = [mark.adjustment(judged) for mark in marks]
-    unfit = [item.reason for item in by_hand if item.reason.id == UNFIT]
+    unfit = [item.reason for item in by_hand if item.kind == OUTGROWN]
     adjustments = [*judged.adjustments, *by_hand]
     return msgspec.structs.replace(
         judged,
@@ -196,9 +196,35 @@ def marked(judged: Report, marks: Sequence[Mark]) -> Report:
     )
 
 
+def remarked(stored: Report, marks: Sequence[Mark]) -> Report:
+    """A stored report with other marks by hand; what lateness costs stays what it was, if so much is left.
+
+    Raises:
+        Problem: a mark does not fit the checks.
+    """
+    plain = stripped(stored)
+    unfit = {item.reason.text for item in stored.adjustments if item.kind == OUTGROWN}
+    notes = [note for note in stored.submission.notes if note.text not in unfit]
+    made = marked(plain, marks)
+    late = [
+        msgspec.structs.replace(item, points=max(item.points, -max(made.score.final, 0.0)))
+        for item in stored.adjustments
+        if item.kind == "late"
+    ]
+    adjustments = [*made.adjustments, *late]
+    return msgspec.structs.replace(
+        made,
+        submission=msgspec.structs.replace(stored.submission, notes=_distinct([*notes, *made.submission.notes])),
+        student=stored.student,
+        attempt=stored.attempt,
+        adjustments=adjustments,
+        score=reports.total(made.exercises, adjustments),
+    )
+
+
 def stripped(stored: Report) -> Report:
     """A stored report as the judge made it, without what `adjusted` adds."""
-    given = [item for item in stored.adjustments if item.kind not in ("late", BY_HAND)]
+    given = [item for item in stored.adjustments if item.kind not in ("late", BY_HAND, OUTGROWN)]
     return msgspec.structs.replace(
         stored,
         submission=msgspec.structs.replace(stored.submission, notes=[]),

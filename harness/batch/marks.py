@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from harness.problem import Problem
 from harness.report import Adjustment, Report, as_text
 
 BY_HAND = "by-hand"
-UNFIT = "marks.unfit"
+OUTGROWN = "outgrown"  # a mark by hand that fits no check any more
 _COLUMNS = ("id", "check", "points", "comment")
 _MOST_SHOWN = 10
 _SURPLUS = ""  # what a row holds beyond its columns
@@ -55,8 +55,8 @@ class Mark:
                   if self.where in (check.id, exercise.id)]  # fmt: skip
         possible = reports.points(check.possible for check in checks)
         if not self.row and (not checks or self.points > possible):
-            unfit = message(UNFIT, points=_short(self.points), where=self.where, comment=self.comment)
-            return Adjustment(kind=BY_HAND, points=0.0, reason=as_text(unfit), check=self.where)
+            unfit = message("marks.unfit", points=_short(self.points), where=self.where, comment=self.comment)
+            return Adjustment(kind=OUTGROWN, points=0.0, reason=as_text(unfit), check=self.where)
         which = f"Row {self.row} of the marks"
         if not checks:
             raise Problem(f"{which}: there is no check or exercise {self.where!r}.",
@@ -76,12 +76,12 @@ class Mark:
         )
 
 
-def kept(stored: Report | None) -> list[Mark]:
+def kept(stored: Report | None, kinds: Collection[str] = (BY_HAND, OUTGROWN)) -> list[Mark]:
     """The marks that a report holds already: without a new list of marks they stay."""
     return [
         Mark(item.check, float(item.reason.params["points"]), str(item.reason.params.get("comment", "")))
         for item in (stored.adjustments if stored is not None else [])
-        if item.kind == BY_HAND and isinstance(item.reason.params.get("points"), int | float)
+        if item.kind in kinds and isinstance(item.reason.params.get("points"), int | float)
     ]
 
 
@@ -102,11 +102,11 @@ def read_marks(path: Path, plan: Plan, exercises: Collection[str]) -> Mapping[st
     Raises:
         Problem: the file cannot be read, or rows are wrong; each is named.
     """
-    targets = [target for task in plan.tasks for target in task.targets] + list(plan.absent)
+    fitting_of = _index([target for task in plan.tasks for target in task.targets] + list(plan.absent))
     wrong: list[str] = []
     found: dict[str, list[Mark]] = {}
     for line, cells in _rows(path):
-        fitting = _fitting(cells["id"], targets)
+        fitting = fitting_of(cells["id"])
         folder = fitting[0] if len(fitting) == 1 else ""
         points = _points(cells["points"])
         where = cells["check"]
@@ -153,13 +153,17 @@ def _refuse(what: str, wrong: Sequence[str]) -> None:
         raise Problem(what, "\n".join([*wrong[:_MOST_SHOWN], *more]))
 
 
-def _fitting(id: str, targets: Sequence[Target]) -> list[str]:
+def _index(targets: Sequence[Target]) -> Callable[[str], list[str]]:
     """Folders of the results that an id may mean: a student's before a folder's, as it is written before any case."""
+    ways: list[tuple[Callable[[str], str], dict[str, list[str]]]] = []
     for same in (str, plain):
-        by_student = [target.id for target in targets if same(target.student.id) == same(id)]
-        if found := by_student or [target.id for target in targets if same(target.id) == same(id)]:
-            return found
-    return []
+        by_student: dict[str, list[str]] = {}
+        by_folder: dict[str, list[str]] = {}
+        for target in targets:
+            by_student.setdefault(same(target.student.id), []).append(target.id)
+            by_folder.setdefault(same(target.id), []).append(target.id)
+        ways += [(same, by_student), (same, by_folder)]
+    return lambda id: next((found[same(id)] for same, found in ways if same(id) in found), [])
 
 
 def _overlap(one: str, other: str) -> bool:

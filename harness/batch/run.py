@@ -14,7 +14,7 @@ from harness.batch.executor import Executor
 from harness.batch.keys import Basis
 from harness.batch.marks import Mark, compare, kept
 from harness.batch.store import ATTEMPTS, Store, Stored
-from harness.batch.work import Plan, Target, Task
+from harness.batch.work import Plan, Target, Task, same_person
 from harness.course import Course
 from harness.judge import JudgeDied, Order
 from harness.messages import message
@@ -113,6 +113,7 @@ class Run:
         self.executor, self.watcher = executor, watcher
         self._expected = tuple(dict.fromkeys(name for item in settings.course.exercise for name in item.files))
         self.left: list[str] = []  # earlier results of students whose work is not there any more
+        self._sources: set[str] = set()  # what the work is called that is there
         self._skeleton: Report | None = None
         self._running: dict[Future[Report], _Ticket] = {}
         self._alone: deque[tuple[_Work, int]] = deque()
@@ -125,6 +126,7 @@ class Run:
             Problem: the graders cannot be run, or the results cannot be written.
             KeyboardInterrupt: the user stopped it; what is finished is kept.
         """
+        self._sources = {found.source for task in plan.tasks for found in task.entry.attempts}
         if self.settings.marks:
             compare(self.settings.marks, self._known(plan) or self._all_checks())
         for target in plan.absent:
@@ -262,7 +264,7 @@ class Run:
                 key=lambda pair: (bool(pair[1].exercises), pair[1].score.final, pair[0]),
             )
             self._save(work, index, target, target.id)
-            if not work.judged[index].again:
+            if not any(judged.again for judged in work.judged.values()):  # else it is told when that is over
                 self.watcher.finished(target.id, report, work.judged[index].how)
 
     def _save(self, work: _Work, index: int, target: Target, place: str) -> None:
@@ -293,15 +295,25 @@ class Run:
         if self.settings.marks is not None:
             return self.settings.marks.get(target.id, [])
         stored = self._stored(target.id)
-        return kept(stored.report if stored is not None else None)
+        return kept(stored.report) if stored is not None and _is_of(stored, target) else []
 
     def _keep_absent(self, target: Target) -> None:
-        """Keep the result of a student of whose work nothing is there. An earlier result of work is left alone: what
-        was handed in then, and marks by hand, may be nowhere else."""
+        """Keep the result of a student of whose work nothing is there.
+
+        A result of work that is gone altogether is left: what was handed in then may be nowhere else. Work that is
+        there and is another's now was never this student's.
+        """
         stored = self._stored(target.id)
-        if stored is not None and stored.report.submission.digest:
+        if stored is not None and stored.report.submission.digest and _is_of(stored, target) and (
+            stored.report.submission.name not in self._sources
+        ):  # fmt: skip
+            report = stored.report
+            if self.settings.marks is not None:
+                report = compose.remarked(report, self._marks(target))
+                self.store.rewrite(target.id, report)
+            self._saved.add(target.id)
             self.left.append(target.id)
-            self.watcher.finished(target.id, stored.report, "reused")
+            self.watcher.finished(target.id, report, "reused")
             return
         report = compose.not_judged("", [message("batch.nothing")], self.basis, self.settings.seed)
         if marks := self._marks(target):
@@ -322,7 +334,8 @@ class Run:
     def _blank(self, target: Target, report: Report) -> Report:
         """The report of what was not judged, with every check, for a person's marks."""
         stored = self._stored(target.id)
-        if stored is not None and stored.report.exercises and not self.basis.stale(stored.key, ""):
+        there = [exercise.id for exercise in stored.report.exercises] if stored is not None else []
+        if stored is not None and there == list(self.basis.exercises) and not self.basis.stale(stored.key, ""):
             return compose.blank(stored.report, report)
         return compose.blank(self._all_checks(), report)
 
@@ -354,8 +367,12 @@ class Run:
         return compose.undecided(self._all_checks(), submission.name, info)
 
 
+def _is_of(stored: Stored, target: Target) -> bool:
+    return stored.report.student is None or same_person(stored.report.student, target.student)
+
+
 def _is_shaky(report: Report) -> bool:
     """Whether a result is not what its submission alone made it: it could not be read, or not be judged in full."""
-    if not report.exercises:
+    if not report.submission.digest:
         return bool(report.submission.name)
     return bool(compose.statuses(report) & (compose.SHAKY | {Status.GRADER_ERROR}))

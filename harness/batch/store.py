@@ -3,7 +3,8 @@
 RESULTS/<id>/report.json      the report
 RESULTS/<id>/submission.zip   what was handed in
 RESULTS/<id>/key.json         what the report was made from; written last: without it the result is made again
-RESULTS/<id>/report.damaged.json  a report that could not be read, if one was there
+RESULTS/<id>/report.damaged.json  a report that could not be read, where one was
+RESULTS/<id>/submission.earlier.zip  what was judged before, where what came after cannot be read
 RESULTS/<id>/attempts/<n>/    the same of every attempt, where the best counts
 RESULTS/scores.csv, summary.json
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import shutil
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
@@ -26,12 +28,17 @@ from harness.batch.keys import Key
 from harness.batch.unread import is_newer
 from harness.intake.names import plain
 from harness.problem import Problem
-from harness.report import Report
+from harness.report import Report, Student
 
 REPORT, KEY, ARCHIVE, ATTEMPTS = "report.json", "key.json", "submission.zip", "attempts"
-DAMAGED = "report.damaged.json"  # what could not be read where a report was written
+EARLIER = "submission.earlier.zip"
+DAMAGED = "report.damaged{}.json"
 _LOCK = ".lock"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can tell: the same files give the same bytes
+
+
+class _Owned(msgspec.Struct):
+    student: Student | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,7 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.damaged: list[str] = []  # places where a report was that could not be read
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -126,10 +134,15 @@ class Store:
         except Problem:  # of a newer version; who writes over it was asked to
             return False
 
-    def owner(self, id: str) -> str | None:
-        """Whose result lies in a folder: the student's id, or None if there is none that can be read."""
-        stored = self.read(id)
-        return stored.report.student.id if stored is not None and stored.report.student is not None else None
+    def owners(self) -> dict[str, Student]:
+        """Whose results lie in which folders, as far as reports can be read."""
+        found: dict[str, Student] = {}
+        for id in self.ids():
+            with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                student = msgspec.json.decode((self.path / id / REPORT).read_bytes(), type=_Owned).student
+                if student is not None:
+                    found[id] = student
+        return found
 
     def find(self, id: str, submission: str) -> Stored | None:
         """A finished result of these very files: the one that counts, or one of another attempt.
@@ -172,16 +185,36 @@ class Store:
             # From here on until the key is written, the result counts as not finished.
             (folder / KEY).unlink(missing_ok=True)
             if (folder / REPORT).exists() and self._is_damaged(place):  # marks by hand may be nowhere else
-                (folder / REPORT).replace(folder / DAMAGED)
+                (folder / REPORT).replace(_unused(folder, DAMAGED))
+                self.damaged.append(place)
             if submitted is None:
-                archive.unlink(missing_ok=True)
+                with contextlib.suppress(FileNotFoundError):
+                    archive.replace(folder / EARLIER)
             else:
+                (folder / EARLIER).unlink(missing_ok=True)
                 packed = pack(submitted)
                 if _content(archive) != packed:
                     files.write_atomically(archive, packed)
             files.write_atomically(folder / REPORT, wanted[REPORT])
             files.sync_folder(folder)
             files.write_atomically(folder / KEY, wanted[KEY])
+            files.sync_folder(folder)
+
+    def rewrite(self, place: str, made: Report) -> None:
+        """Write another report of what was judged before: same files, same key.
+
+        Raises:
+            Problem: the folder cannot be written, or is full.
+        """
+        folder, data = self.path / place, report.to_json(made)
+        with self.guarded():
+            key = _content(folder / KEY)
+            if _content(folder / REPORT) == data or key is None:
+                return
+            (folder / KEY).unlink()
+            files.write_atomically(folder / REPORT, data)
+            files.sync_folder(folder)
+            files.write_atomically(folder / KEY, key)
             files.sync_folder(folder)
 
     def forget(self, kept: Collection[str] = ()) -> None:
@@ -205,8 +238,10 @@ class Store:
                     attempts.rmdir()
                 if plain(id) in stay:
                     continue
-                for name in (KEY, REPORT, ARCHIVE, DAMAGED):
+                for name in (KEY, REPORT, ARCHIVE, EARLIER):
                     (folder / name).unlink(missing_ok=True)
+                for damaged in folder.glob(DAMAGED.format("*")):
+                    damaged.unlink()
                 with contextlib.suppress(OSError):  # somebody keeps something else in it
                     folder.rmdir()
 
@@ -231,6 +266,12 @@ def pack(submitted: Mapping[str, bytes]) -> bytes:
             info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
             archive.writestr(info, content)
     return target.getvalue()
+
+
+def _unused(folder: Path, name: str) -> Path:
+    """`name` with the first number for which there is no file yet; the first is without."""
+    numbers = itertools.chain([""], map(str, itertools.count(2)))
+    return next(path for number in numbers if not (path := folder / name.format(number)).exists())
 
 
 def _content(path: Path) -> bytes | None:

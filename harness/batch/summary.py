@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from harness import report as reports
-from harness.batch.marks import UNFIT, kept
+from harness.batch.marks import BY_HAND, OUTGROWN, kept
 from harness.batch.store import REPORT, Store
 from harness.batch.unread import why_unread
 from harness.outcome import UNDECIDED, Status
@@ -120,7 +120,7 @@ class Tally:
             self.finals.append(report.score.final)
             self.possible = max(self.possible, report.score.possible)
         checks = [check for exercise in report.exercises for check in exercise.checks]
-        marks = {mark.where: mark.points for mark in kept(report)}
+        marks = {mark.where: mark.points for mark in kept(report, (BY_HAND,))}
         total = reports.points(marks.get(check.id, check.points) for check in checks)
         for check in checks:
             self.checks.setdefault(check.id, _Check(check)).add(check, total, marks.get(check.id))
@@ -195,7 +195,7 @@ def state(report: Report) -> str:
     """
     if not report.exercises:
         return "unreadable" if report.submission.name else "nothing"
-    if any(item.reason.id == UNFIT for item in report.adjustments):
+    if any(item.kind == OUTGROWN for item in report.adjustments):
         return "review"
     if undecided(report.exercises, report.adjustments):
         return "review" if report.review else "pending"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.intake.attempts import Entry, Work
-from harness.intake.names import folder_names, plain
+from harness.intake.names import compact, folder_names, plain
 from harness.intake.roster import Member
 from harness.report import Student
 
@@ -49,28 +50,49 @@ class Plan:
         }
 
 
-def plan(work: Work, owner: Callable[[str], str | None] = lambda folder: None) -> Plan:
+def same_person(before: Student, now: Student) -> bool:
+    """Whether an earlier result may be this student's: ids agree, and names as far as both are known.
+
+    Without a roster, ids are the platform's, and may be somebody else's on the roster. A name may have been corrected:
+    one word in common is enough.
+    """
+    if plain(before.id) != plain(now.id):
+        return False
+    if before.email and plain(before.email) == plain(now.email):
+        return True
+    names = [{compact(word) for word in re.split(r"[\s,]+", student.name)} - {""} for student in (before, now)]
+    return not all(names) or bool(names[0] & names[1])
+
+
+def plan(work: Work, owners: Mapping[str, Student] | None = None) -> Plan:
     """Give every student a folder of their own. Names are those of the roster or the layout, safe and distinct.
 
     Args:
         work: who handed in what.
-        owner: id of the student whose result lies in a folder already, if one does: nobody else gets it.
+        owners: whose results lie in which folders already: each keeps it, and nobody else gets it.
     """
+    owners = owners or {}
     taken = {plain(name) for name in SUMMARY_FILES}
     students = [student for entry in work.entries for student in entry.students]
     absent = [_student(member) for member in work.missing]
     ids = {student.id for student in (*students, *absent)}
 
-    def is_free(folder: str, id: str) -> bool:
-        if plain(folder) in taken:
-            return False
-        before = owner(folder)
-        return before is None or before == id or (before not in ids and plain(before) == plain(id))
+    owned: dict[str, list[str]] = {}
+    for folder, before in sorted(owners.items()):
+        owned.setdefault(plain(before.id), []).append(folder)
+    closed = {plain(folder) for folder in owners}
+
+    def own(student: Student) -> str | None:
+        there = [folder for folder in owned.get(plain(student.id), []) if plain(folder) not in taken]
+        exact = [folder for folder in there if owners[folder].id == student.id]
+        like = [folder for folder in there if owners[folder].id not in ids]  # but for the case, say
+        return next((folder for folder in (*exact, *like) if same_person(owners[folder], student)), None)
 
     def target(student: Student) -> Target:
         wanted = _safe(student.id)
-        unique, number = wanted, 2
-        while not is_free(unique, student.id):
+        folder, number = own(student), 2
+        unique = folder or wanted
+        while folder is None and (plain(unique) in taken or plain(unique) in closed):
             unique, number = f"{wanted}~{number}", number + 1
         taken.add(plain(unique))
         return Target(unique, student)

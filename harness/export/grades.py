@@ -77,6 +77,8 @@ def undecided(report: Report) -> tuple[str, str]:
         return "grader_error", f"a grader broke down: {_some(waiting[Status.GRADER_ERROR])}"
     if waiting.get(Status.PENDING):
         return "pending", f"waits for a person: {_some(waiting[Status.PENDING])}"
+    if any(adjustment.kind == "outgrown" for adjustment in report.adjustments):
+        return "review", "a mark by hand fits no check any more"
     if report.review and Status.GRADER_ERROR not in waiting:
         return "review", "the report is marked for review"
     return "", ""
