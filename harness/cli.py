@@ -132,12 +132,13 @@ def grade(
     """Grade PATH: a folder, a notebook or one .py file; student_template/ by default."""
     if target is not None or out is not None:
         _exports().check_format(target, out)
+    from harness.course import files_of
     from harness.submission import read_submission
 
     course = read_course_in(course_folder).with_limits(limits)
     words = translator(lang, course.root)
     chosen = course.select(exercise)
-    expected = tuple(dict.fromkeys(name for item in chosen for name in item.files))
+    expected = files_of(chosen)
     submission = read_submission(path or course.root / "student_template", expected, course.root)
     from harness.notebook import choose
 

@@ -7,7 +7,7 @@ import math
 import os
 import tomllib
 import zoneinfo
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -153,6 +153,11 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not names:
             raise Problem(message("problem.empty-exercise"), help)
         return tuple(exercise for exercise in self.exercise if exercise.id in names)
+
+
+def files_of(exercises: Iterable[Exercise]) -> tuple[str, ...]:
+    """The files that exercises ask for, each once, in their order."""
+    return tuple(dict.fromkeys(name for exercise in exercises for name in exercise.files))
 
 
 def course_root() -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 MAX_TEXT = 100_000  # characters of one text in a report
@@ -40,6 +41,11 @@ def terminal(text: str) -> str:
 def terminal_line(text: str) -> str:
     """For a line of a terminal or a log: as `terminal`, and a line break is spelled out, too."""
     return terminal(text).replace("\n", "\\n")
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """The first names, with dots if there are more."""
+    return ", ".join(names[:most]) + (" ..." if len(names) > most else "")
 
 
 def ci_guard(line: str) -> str:

@@ -14,7 +14,7 @@ from harness.batch.keys import Basis
 from harness.batch.marks import Mark
 from harness.batch.summary import Summary
 from harness.batch.work import Plan
-from harness.course import Course
+from harness.course import Course, files_of
 from harness.intake.attempts import Work
 from harness.problem import Problem
 
@@ -151,33 +151,30 @@ def summary(results: Path) -> int:
 
 def _tell_left_out(figures: Summary, results: Path) -> None:
     from harness.batch.store import REPORT
-    from harness.text import terminal_line
 
     for id, why in figures.left_out.items():
-        said = f"{results / id / REPORT} is left out of the figures. {why}"
-        click.echo(f"Note: {terminal_line(said)}", err=True)
+        _note(f"{results / id / REPORT} is left out of the figures. {why}")
 
 
 def _tell_damaged(places: list[str], results: Path) -> None:
-    from harness.text import terminal_line
-
     for place in places:
-        said = (
-            f"{results / place}: the report there was damaged and was made anew. Marks by hand in it must be given "
-            "again with --marks; it is kept beside the new one as report.damaged.json."
-        )
-        click.echo(f"Note: {terminal_line(said)}", err=True)
+        _note(f"{results / place}: the report there was damaged and was made anew. Marks by hand in it must be given "
+              "again with --marks; it is kept beside the new one as report.damaged.json.")  # fmt: skip
 
 
 def _tell_kept(ids: list[str]) -> None:
     """Name those whose work is gone from the submissions: the instructor may have given another folder."""
+    from harness.text import some
+
     if ids:
-        more = " ..." if len(ids) > _MOST_NAMED else ""
-        click.echo(
-            f"Note: of {len(ids)} on the roster nothing is among the submissions any more. Their earlier results were "
-            f"left: {', '.join(ids[:_MOST_NAMED])}{more}. Delete a result's folder to be rid of it.",
-            err=True,
-        )
+        _note(f"of {len(ids)} on the roster nothing is among the submissions any more. Their earlier results were "
+              f"left: {some(ids, _MOST_NAMED)}. Delete a result's folder to be rid of it.")  # fmt: skip
+
+
+def _note(said: str) -> None:
+    from harness.text import terminal_line
+
+    click.echo(f"Note: {terminal_line(said)}", err=True)
 
 
 def _status(figures: Summary) -> int:
@@ -198,10 +195,8 @@ def _work(submissions: Path, layout: str | None, roster: Path | None, course: Co
     from harness.intake import read
     from harness.intake.attempts import arrange
     from harness.intake.roster import read_roster
-    from harness.text import terminal_line
 
-    expected = tuple(dict.fromkeys(name for exercise in course.exercise for name in exercise.files))
-    intake = read(submissions, layout=layout, expected=expected)
+    intake = read(submissions, layout=layout, expected=files_of(course.exercise))
     members = read_roster(roster, course.late.zone if course.late is not None else None) if roster is not None else None
     work = arrange(intake.attempts, members)
     said = [note.render() for note in intake.notes]
@@ -212,15 +207,16 @@ def _work(submissions: Path, layout: str | None, roster: Path | None, course: Co
     if intake.ignored and not quiet:
         said.append(_nobodys(intake.ignored))
     for line in said:
-        click.echo(f"Note: {terminal_line(line)}", err=True)
+        _note(line)
     return work
 
 
 def _nobodys(names: list[str]) -> str:
     """What lies among the submissions and was not taken for one: somebody's work may be misnamed."""
+    from harness.text import some
+
     count = "1 thing" if len(names) == 1 else f"{len(names)} things"
-    more = " ..." if len(names) > _MOST_NAMED else ""
-    return (f"{count} among the submissions will not be graded: {', '.join(names[:_MOST_NAMED])}{more}. If it is "
+    return (f"{count} among the submissions will not be graded: {some(names, _MOST_NAMED)}. If it is "
             "somebody's work, name it as the layout does, or say which layout it is with --layout.")  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from harness.batch.keys import Basis
 from harness.batch.marks import Mark, compare, kept
 from harness.batch.store import ATTEMPTS, Store, Stored
 from harness.batch.work import Plan, Target, Task, same_person
-from harness.course import Course
+from harness.course import Course, files_of
 from harness.judge import JudgeDied, Order
 from harness.messages import message
 from harness.outcome import Message, Status
@@ -111,7 +111,7 @@ class Run:
     def __init__(self, settings: Settings, basis: Basis, store: Store, executor: Executor, watcher: Watcher) -> None:
         self.settings, self.basis, self.store = settings, basis, store
         self.executor, self.watcher = executor, watcher
-        self._expected = tuple(dict.fromkeys(name for item in settings.course.exercise for name in item.files))
+        self._expected = files_of(settings.course.exercise)
         self.left: list[str] = []  # earlier results of students whose work is not there any more
         self._sources: set[str] = set()  # what the work is called that is there
         self._skeleton: Report | None = None
@@ -255,7 +255,8 @@ class Run:
         work.judged[index] = judged
         work.missing.discard(index)
         if self.settings.best and judged.submission is not None and len(work.task.entry.attempts) > 1:
-            self._save(work, index, work.task.targets[0], f"{work.task.id}/{ATTEMPTS}/{index + 1}")
+            adjusted = self._adjusted(work, index, work.task.targets[0])
+            self._save(work, index, f"{work.task.id}/{ATTEMPTS}/{index + 1}", adjusted)
         if work.missing:
             return
         for target in work.task.targets:
@@ -263,13 +264,12 @@ class Run:
                 ((index, self._adjusted(work, index, target)) for index in work.judged),
                 key=lambda pair: (bool(pair[1].exercises), pair[1].score.final, pair[0]),
             )
-            self._save(work, index, target, target.id)
+            self._save(work, index, target.id, report)
             if not any(judged.again for judged in work.judged.values()):  # else it is told when that is over
                 self.watcher.finished(target.id, report, work.judged[index].how)
 
-    def _save(self, work: _Work, index: int, target: Target, place: str) -> None:
+    def _save(self, work: _Work, index: int, place: str, report: Report) -> None:
         judged = work.judged[index]
-        report = self._adjusted(work, index, target)
         key = self.basis.key(report.submission.digest, again=judged.again)
         if judged.how == "not judged":
             report = self._as_before(place, report)

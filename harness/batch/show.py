@@ -19,7 +19,7 @@ from harness.batch.summary import Summary, state
 from harness.outcome import Status
 from harness.problem import Problem
 from harness.report import Report
-from harness.text import terminal_line
+from harness.text import some, terminal_line
 
 _MOST_SHOWN = 5
 
@@ -149,7 +149,6 @@ def show(summary: Summary, console: Console) -> None:
 def show_rest(others: list[str], out: Path, console: Console) -> None:
     """Print where the results are, and which of them are of nobody in this run."""
     if others:
-        more = " ..." if len(others) > _MOST_SHOWN else ""
         console.print(harmless(f"{len(others)} results are of nobody in this run and were left: "
-                               f"{', '.join(others[:_MOST_SHOWN])}{more}"), soft_wrap=True)  # fmt: skip
+                               f"{some(others, _MOST_SHOWN)}"), soft_wrap=True)  # fmt: skip
     console.print(harmless(f"Results: {out}"), soft_wrap=True)

@@ -195,10 +195,7 @@ class Store:
                 packed = pack(submitted)
                 if _content(archive) != packed:
                     files.write_atomically(archive, packed)
-            files.write_atomically(folder / REPORT, wanted[REPORT])
-            files.sync_folder(folder)
-            files.write_atomically(folder / KEY, wanted[KEY])
-            files.sync_folder(folder)
+            _finish(folder, wanted[REPORT], wanted[KEY])
 
     def rewrite(self, place: str, made: Report) -> None:
         """Write another report of what was judged before: same files, same key.
@@ -212,10 +209,7 @@ class Store:
             if _content(folder / REPORT) == data or key is None:
                 return
             (folder / KEY).unlink()
-            files.write_atomically(folder / REPORT, data)
-            files.sync_folder(folder)
-            files.write_atomically(folder / KEY, key)
-            files.sync_folder(folder)
+            _finish(folder, data, key)
 
     def forget(self, kept: Collection[str] = ()) -> None:
         """Delete results, and nothing else that may lie in their folders.
@@ -266,6 +260,13 @@ def pack(submitted: Mapping[str, bytes]) -> bytes:
             info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
             archive.writestr(info, content)
     return target.getvalue()
+
+
+def _finish(folder: Path, made: bytes, key: bytes) -> None:
+    """Write the report and, only when that is safe on the disk, the key, by which the result counts as finished."""
+    for name, data in ((REPORT, made), (KEY, key)):
+        files.write_atomically(folder / name, data)
+        files.sync_folder(folder)
 
 
 def _unused(folder: Path, name: str) -> Path:

@@ -9,7 +9,7 @@ import msgspec
 from harness.ci import changes
 from harness.ci.git import Repository
 from harness.ci.results import Result, reaches
-from harness.course import Course, Exercise
+from harness.course import Course, Exercise, files_of
 from harness.problem import Problem
 from harness.report import Report, Student, for_student
 from harness.submission import Submission, Unreadable
@@ -57,7 +57,7 @@ def grade(
 
     if launcher is not None:
         launcher.ready()
-    expected = tuple(dict.fromkeys(name for exercise in exercises for name in exercise.files))
+    expected = files_of(exercises)
     results: list[Result] = []
 
     def jobs() -> Iterator[session.Job]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import quiz
-from harness.course import Course
+from harness.course import Course, files_of
 from harness.i18n import Translator
 from harness.messages import message
 from harness.notebook import cells, choose
@@ -53,7 +53,7 @@ def pack(path: Path, out: Path, course: Course, words: Translator, *, anyway: bo
     Raises:
         Problem: there is nothing to pack, something is missing, or the file cannot be written.
     """
-    expected = tuple(dict.fromkeys(name for exercise in course.exercise for name in exercise.files))
+    expected = files_of(course.exercise)
     handed_out = {name: choose.plain(data) for name, data in _template(course).items()}
     content = read_submission(path, expected, course.root).files
     if path.is_file() and path.suffix != ".zip":
